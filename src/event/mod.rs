@@ -1,0 +1,119 @@
+//! A sample decoded by its schema, and the holes between samples.
+//!
+//! In comes a sample's raw bytes; out comes an [`Event`] that borrows them, or a [`Gap`].
+//!
+//! **Invariants.** Nothing is copied but the sixteen bytes of `comm`. An event is never guessed: raw bytes
+//! that do not fit their schema decode to `None` and are counted by whoever asked. Nothing here knows of
+//! rings, sinks or the kernel's state.
+
+mod wire;
+
+pub use wire::Wire;
+
+use crate::{
+    record::Body,
+    schema::{Field, Kind, Schema, Value},
+};
+
+/// One firing of one probe.
+#[derive(Clone, Copy, Debug)]
+pub struct Event<'a> {
+    /// The CPU whose ring held it.
+    pub cpu: u32,
+    /// CLOCK_MONOTONIC nanoseconds; `None` where the ring was opened without times.
+    pub time: Option<u64>,
+    /// What every event carries.
+    pub wire: Wire,
+    /// What its fields are.
+    pub schema: &'a Schema,
+    /// The raw bytes as the ring holds them, padding included.
+    pub raw: Body<'a>,
+}
+
+impl<'a> Event<'a> {
+    /// Decodes raw bytes; `None` where they are too short for their own schema.
+    ///
+    /// `schema` is asked for by the probe id that the bytes carry.
+    pub fn decode(
+        cpu: u32,
+        time: Option<u64>,
+        raw: Body<'a>,
+        schema: impl FnOnce(u16) -> Option<&'a Schema>,
+    ) -> Option<Event<'a>> {
+        let wire = Wire::parse(&raw)?;
+        let schema = schema(wire.probe)?;
+        let end = schema.fields.iter().map(|f| f.offset as usize + f.kind.size()).max().unwrap_or(0);
+        (end <= raw.len()).then_some(Event { cpu, time, wire, schema, raw })
+    }
+
+    /// Each field with its value, in the schema's order.
+    pub fn fields(&self) -> impl Iterator<Item = (&'a Field, Value)> {
+        let raw = self.raw;
+        self.schema.fields.iter().filter_map(move |f| Some((f, value(&raw, f)?)))
+    }
+}
+
+fn value(raw: &Body<'_>, field: &Field) -> Option<Value> {
+    let at = field.offset as usize;
+    let bits = match field.kind.size() {
+        1 => u64::from(raw.u8_at(at)?),
+        2 => u64::from(raw.u16_at(at)?),
+        4 => u64::from(raw.u32_at(at)?),
+        _ => raw.u64_at(at)?,
+    };
+    Some(match field.kind {
+        Kind::Unsigned(_) => Value::Unsigned(bits),
+        Kind::Signed(n) => {
+            let unused = 64 - 8 * u32::from(n);
+            Value::Signed(((bits << unused) as i64) >> unused)
+        }
+        Kind::Bool => Value::Bool(bits != 0),
+        Kind::Pointer => Value::Pointer(bits),
+    })
+}
+
+/// A known hole in one CPU's stream, at its place between that CPU's events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The CPU whose stream has the hole.
+    pub cpu: u32,
+    /// How many events are missing; `None` where that cannot be known.
+    pub count: Option<u64>,
+    /// Why they are missing.
+    pub cause: Cause,
+    /// The missing sequence numbers, first and last, where the hole lies between two events of one level.
+    pub seq: Option<(u32, u32)>,
+    /// The time of the last event before the hole, CLOCK_MONOTONIC nanoseconds.
+    pub after: Option<u64>,
+    /// The time of the first record after the hole.
+    pub before: Option<u64>,
+}
+
+/// Why events are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Cause {
+    /// The kernel had no room in the ring (`PERF_RECORD_LOST`).
+    Lost,
+    /// `bpf_perf_event_output` failed in a way that no LOST record tells (ENOENT, EOPNOTSUPP, E2BIG, EBUSY).
+    Failed,
+    /// Newer records were written over older ones that nobody had read.
+    Overwritten,
+    /// The ring held what no kernel writes; bytes were given up.
+    Corrupt,
+    /// We had no room: the queue to a sink was full.
+    Dropped,
+}
+
+impl Cause {
+    /// The word for it in every output.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cause::Lost => "lost",
+            Cause::Failed => "failed",
+            Cause::Overwritten => "overwritten",
+            Cause::Corrupt => "corrupt",
+            Cause::Dropped => "dropped",
+        }
+    }
+}

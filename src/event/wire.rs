@@ -1,0 +1,55 @@
+//! The head of every event as it crosses the ring: `struct tracer_event` of `bpf/tracer.h`.
+
+use crate::record::Body;
+
+/// What every event carries, whatever its probe. Must match `struct tracer_event` in `bpf/tracer.h`.
+///
+/// The raw bytes open with a trace-entry head (`common_type`, `common_flags`, `common_preempt_count`,
+/// `common_pid`), so that tools that know tracepoints can decode them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// Which probe fired: an index into the session's schemas.
+    pub probe: u16,
+    /// The scratch level it was built in: sequence numbers count per CPU and level.
+    pub level: u8,
+    /// The number of this attempt to emit, per CPU and level; it wraps.
+    pub seq: u32,
+    /// Process id (the kernel's tgid), in the tracer's PID namespace.
+    pub tgid: u32,
+    /// Thread id (the kernel's pid), in the tracer's PID namespace.
+    pub pid: u32,
+    /// User id in the initial user namespace.
+    pub uid: u32,
+    /// The id of the task's cgroup v2 directory.
+    pub cgroup: u64,
+    /// The task's name, NUL-padded; any bytes.
+    pub comm: [u8; 16],
+}
+
+impl Wire {
+    /// Bytes of the head; the fields of the schema begin here.
+    pub const SIZE: usize = 52;
+
+    /// Reads the head; `None` where there are too few bytes.
+    #[inline]
+    pub fn parse(raw: &Body<'_>) -> Option<Wire> {
+        let bytes: [u8; Wire::SIZE] = raw.array_at(0)?;
+        let head = Body::new(&bytes);
+        Some(Wire {
+            probe: head.u16_at(8)?,
+            level: head.u8_at(10)?,
+            seq: head.u32_at(12)?,
+            tgid: head.u32_at(16)?,
+            pid: head.u32_at(20)?,
+            uid: head.u32_at(24)?,
+            cgroup: head.u64_at(28)?,
+            comm: head.array_at(36)?,
+        })
+    }
+
+    /// The task's name up to its first NUL.
+    pub fn comm(&self) -> &[u8] {
+        let end = self.comm.iter().position(|&b| b == 0).unwrap_or(self.comm.len());
+        &self.comm[..end]
+    }
+}

@@ -1,0 +1,18 @@
+//! Live BPF tracing whose numbers add up.
+//!
+//! A BPF program calls `bpf_perf_event_output` into a `BPF_MAP_TYPE_PERF_EVENT_ARRAY` of per-CPU
+//! `PERF_COUNT_SW_BPF_OUTPUT` rings; this crate maps each ring, reads it, and accounts for every firing of
+//! every probe to the unit.
+//!
+//! Data goes one way through five rooms, and each knows only what stands before it:
+//! [`ring`] lends bytes, [`record`] says what they are, [`event`] what they mean by their [`schema`],
+//! [`sink`] takes them onward.
+#![deny(unsafe_code)]
+
+pub mod error;
+pub mod event;
+pub mod record;
+pub mod schema;
+pub mod sink;
+
+pub use error::{Error, ErrorKind, Result};

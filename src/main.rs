@@ -1,0 +1,3 @@
+//! The `tracer` command.
+
+fn main() {}

@@ -1,0 +1,69 @@
+//! What an event's bytes mean: the one description that decoding, text, JSON and file formats share.
+//!
+//! In come the kernel's own types; out comes a list of fields with their place in the raw bytes.
+//!
+//! **Invariants.** No second table of fields anywhere: whoever prints, writes or decodes an event asks here.
+//! A schema never changes once its probe is attached. Nothing here reads a ring or calls the kernel.
+
+/// One kind of event: a probe and what its events carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// The name of its events: what stood before `=` in the spec, else made from the target.
+    pub name: String,
+    /// The spec as the user typed it.
+    pub spec: String,
+    /// The fields after the common ones, in order.
+    pub fields: Vec<Field>,
+}
+
+/// One field: its name and type in the kernel's words, and where it lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The parameter's or member's name.
+    pub name: String,
+    /// Its C type as the kernel declares it, for example `const char *`.
+    pub type_name: String,
+    /// How its bytes are read.
+    pub kind: Kind,
+    /// Its first byte, counted from the first raw byte.
+    pub offset: u32,
+}
+
+/// How a field's bytes are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// An unsigned integer of 1, 2, 4 or 8 bytes.
+    Unsigned(u8),
+    /// A signed integer of 1, 2, 4 or 8 bytes.
+    Signed(u8),
+    /// A C `bool`, one byte.
+    Bool,
+    /// An address, 8 bytes, shown in hexadecimal.
+    Pointer,
+}
+
+impl Kind {
+    /// How many bytes a field of this kind takes.
+    pub fn size(self) -> usize {
+        match self {
+            Kind::Unsigned(n) | Kind::Signed(n) => usize::from(n),
+            Kind::Bool => 1,
+            Kind::Pointer => 8,
+        }
+    }
+}
+
+/// A field's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Value {
+    /// An unsigned integer.
+    Unsigned(u64),
+    /// A signed integer.
+    Signed(i64),
+    /// A truth.
+    Bool(bool),
+    /// An address.
+    Pointer(u64),
+}

@@ -1,0 +1,3 @@
+//! The project's own commands: set up, run, test, judge.
+
+fn main() {}
