@@ -11,6 +11,7 @@
 
 pub mod error;
 pub mod event;
+pub mod ledger;
 pub mod record;
 pub mod schema;
 pub mod sink;
