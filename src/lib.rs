@@ -12,6 +12,8 @@
 pub mod error;
 pub mod event;
 pub mod ledger;
+#[cfg(feature = "probe")]
+pub mod probe;
 pub mod record;
 pub mod schema;
 pub mod sink;
