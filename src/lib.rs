@@ -13,6 +13,7 @@ pub mod error;
 pub mod event;
 pub mod ledger;
 pub mod record;
+pub mod ring;
 pub mod schema;
 pub mod sink;
 
