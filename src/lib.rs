@@ -15,6 +15,7 @@ pub mod ledger;
 #[cfg(feature = "probe")]
 pub mod probe;
 pub mod record;
+pub mod ring;
 pub mod schema;
 pub mod sink;
 
