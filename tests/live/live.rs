@@ -1,0 +1,78 @@
+//! The live tests: what needs BPF, on this host and in guests that run other kernels.
+//!
+//! One source, five targets: `live_host`, and `guest_5_10` to `guest_newest`, whose kernel goes by the target's name.
+//! The same program is everything: on the host it lists the tests and reports on them, in a guest it is pid 1,
+//! and each test is a process of its own.
+//!
+//! | file | does |
+//! |---|---|
+//! | `table` | how a test is declared, what it may answer, where it may skip |
+//! | `context`, `job` | what a test is handed: where it runs, and other programs run with a time limit |
+//! | `child` | one test as a process of its own |
+//! | `guest` | a kernel booted under QEMU: its files, its console, its pid 1 |
+//! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
+#![forbid(unsafe_code)]
+
+mod child;
+mod context;
+mod guest;
+mod harness;
+mod house;
+mod job;
+mod table;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use std::process::ExitCode;
+use std::sync::Arc;
+use table::{Kernel, Test, Verdict};
+
+/// Every live test, by file.
+const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS];
+
+fn main() -> ExitCode {
+    if std::process::id() == 1 {
+        guest::init::main();
+    }
+    if let Some(name) = std::env::var_os(child::NAME) {
+        return child::main(&name.to_string_lossy());
+    }
+    if let Some(words) = std::env::var_os(guest::COMMAND) {
+        return guest::command(&words.to_string_lossy());
+    }
+    let args = Arguments::from_args();
+    let guests = Arc::new(guest::Guests::new(Kernel::OURS));
+    let trials = TESTS.iter().copied().flatten().filter(|test| test.runs_on(Kernel::OURS));
+    // Tests of one variant stand together, so that they share a guest and one is done before the next boots.
+    let mut tests: Vec<&'static Test> = trials.collect();
+    tests.sort_by_key(|test| test.variant);
+    let trials = tests.into_iter().map(|test| trial(test, Arc::clone(&guests))).collect();
+    let conclusion = libtest_mimic::run(&args, trials);
+    guests.stop();
+    conclusion.exit_code()
+}
+
+fn trial(test: &'static Test, guests: Arc<guest::Guests>) -> Trial {
+    let run = move || {
+        let verdict = match Kernel::OURS {
+            Kernel::Host => child::run_on_host(test),
+            _ => guests.run(test),
+        };
+        report(test, verdict)
+    };
+    Trial::ignorable_test(test.name, run).with_kind(test.variant.name())
+}
+
+fn report(test: &Test, verdict: Verdict) -> Result<Completion, Failed> {
+    match verdict {
+        Verdict::Pass => Ok(Completion::Completed),
+        Verdict::Fail(message) => Err(message.into()),
+        Verdict::Skip(reason) if test.may_skip.contains(&Kernel::OURS) => {
+            Ok(Completion::ignored_with(reason))
+        }
+        Verdict::Skip(reason) => Err(format!(
+            "skipped where it may not be ({:?} is not in its `may_skip`): {reason}",
+            Kernel::OURS
+        )
+        .into()),
+    }
+}
