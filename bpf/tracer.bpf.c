@@ -119,6 +119,12 @@ static __always_inline bool wanted(struct ids ids)
 {
 	bool ours = false;
 
+	if (config.filters & TRACER_FILTER_CPUS) {
+		__u32 cpu = bpf_get_smp_processor_id();
+
+		if (!(config.cpus[(cpu >> 6) & 63] >> (cpu & 63) & 1))
+			return false;
+	}
 	if (config.filters & TRACER_FILTER_TARGETS) {
 		__u32 *how = bpf_map_lookup_elem(&targets, &ids.tgid);
 

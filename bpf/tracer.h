@@ -81,6 +81,7 @@ struct tracer_cpu {
 #define TRACER_FILTER_UID 2
 #define TRACER_FILTER_COMM 4
 #define TRACER_FILTER_CGROUP 8
+#define TRACER_FILTER_CPUS 16
 
 /*
  * One probe's configuration, constant to the verifier: what is not used is not in the loaded program.
@@ -106,6 +107,7 @@ struct tracer_config {
 	__u32 comm_next[256];  /* states that a byte leads on from */
 	__u16 field_offset[8]; /* tracepoints: where each captured field lies in the record */
 	__u16 field_size[8];
+	__u64 cpus[64]; /* those that are traced, a bit each */
 };
 
 #endif

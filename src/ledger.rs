@@ -250,6 +250,8 @@ pub struct Report {
     pub sinks: Vec<SinkReport>,
     /// Processes that were left out because they are the tracer itself, its ancestors or its readers.
     pub excluded: u32,
+    /// Events decoded after the last that was asked for (`-n`): not handed on, and not missing.
+    pub beyond: u64,
     /// How the ends of the rings are known.
     pub tail: Tail,
     /// The identities; empty while the session runs, as events are in flight then.

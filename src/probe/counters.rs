@@ -68,6 +68,11 @@ impl Counters {
         Accounts::from_words(&words)
     }
 
+    /// How many CPUs there can be.
+    pub fn possible(&self) -> u32 {
+        self.possible as u32
+    }
+
     /// How many sequence numbers each level of a CPU has given out, modulo 2^32.
     pub fn attempts(&self, cpu: u32) -> [u32; LEVELS] {
         let mut seqs = [0; LEVELS];

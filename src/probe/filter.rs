@@ -20,6 +20,9 @@ const FILTER_TARGETS: u32 = 1;
 const FILTER_UID: u32 = 2;
 const FILTER_COMM: u32 = 4;
 const FILTER_CGROUP: u32 = 8;
+const FILTER_CPUS: u32 = 16;
+/// The CPUs that the kernel's side has bits for.
+const MAX_CPUS: u32 = 64 * 64;
 
 /// A task to trace, by its id in this process's PID namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +46,8 @@ pub struct Filter {
     pub comm: Option<String>,
     /// Tasks in this cgroup v2 directory or below it.
     pub cgroup: Option<PathBuf>,
+    /// On these CPUs alone.
+    pub cpus: Option<Vec<u32>>,
     /// Never these processes: the tracer itself and whoever reads its output, at most 64.
     pub excluded: Vec<u32>,
 }
@@ -73,6 +78,18 @@ impl Filter {
         }
         if self.cgroup.is_some() {
             filters |= FILTER_CGROUP;
+        }
+        if let Some(cpus) = &self.cpus {
+            filters |= FILTER_CPUS;
+            let mut bits = [0u64; 64];
+            for &cpu in cpus {
+                if cpu >= MAX_CPUS {
+                    return Err(Error::usage(format!("CPU {cpu}: up to {MAX_CPUS} CPUs can be told apart")));
+                }
+                bits[cpu as usize / 64] |= 1 << (cpu % 64);
+            }
+            let bytes: Vec<u8> = bits.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            config.set("cpus", &bytes);
         }
         let excluded = &self.excluded[..self.excluded.len().min(MAX_EXCLUDED)];
         config

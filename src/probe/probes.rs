@@ -272,6 +272,16 @@ impl Probes {
         self.attached.get(usize::from(id).checked_sub(1)?).map(|a| &a.schema)
     }
 
+    /// How many CPUs there can be: their accounts exist whether they are online or not.
+    pub fn possible_cpus(&self) -> u32 {
+        self.counters.possible()
+    }
+
+    /// How many probe ids have accounts, [`Probes::OWN`] included.
+    pub fn ids(&self) -> usize {
+        self.ids
+    }
+
     /// One probe's accounts on one CPU.
     pub fn accounts(&self, cpu: u32, id: usize) -> Accounts {
         self.counters.accounts(cpu, id)

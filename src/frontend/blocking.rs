@@ -1,0 +1,102 @@
+//! The blocking front end: runs a session on the calling thread until it is told to stop.
+
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+
+use super::{Control, Poller};
+use crate::{ErrorKind, Result, ledger::Report, ring::Budget, session::Session, sink::Sink};
+
+/// Above so many records a second the sweep is shortened, as a ring fills faster than the latency is long.
+const BUSY_RATE: u64 = 10_000;
+const BUSY_SWEEP: Duration = Duration::from_millis(1);
+/// Over how long the rate is taken.
+const RATE_WINDOW: Duration = Duration::from_millis(100);
+/// The most records of one pass, so that a stop is heard within milliseconds whatever comes in.
+const PASS: Budget = Budget { records: 1 << 16, bytes: u64::MAX, time: Some(Duration::from_millis(50)) };
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// The final ledger.
+    pub report: Report,
+    /// What ended it, if that was the sink.
+    pub error: Option<crate::Error>,
+}
+
+/// Runs `session` into `sink` until `control` or `tick` says stop, the limit is reached, or the sink fails; then
+/// stops it in order. `tick` is called once a pass, at least every sweep.
+///
+/// Waits for rings, for `control`, and at most one sweep; the sink is flushed after every pass.
+///
+/// # Errors
+///
+/// Runtime, where polling fails; the session is stopped in order even so.
+pub fn run(
+    session: &mut Session,
+    sink: &mut dyn Sink,
+    control: &Control,
+    mut tick: impl FnMut(&mut Session, &mut dyn Sink) -> ControlFlow<()>,
+) -> Result<Ended> {
+    let looped = turn(session, sink, control, &mut tick);
+    let report = session.stop(sink)?;
+    match looped {
+        Ok(()) => Ok(Ended { report, error: None }),
+        Err(e) if matches!(e.kind(), ErrorKind::Closed | ErrorKind::Sink) => {
+            Ok(Ended { report, error: Some(e) })
+        }
+        Err(e) => Err(e),
+    }
+}
+
+fn turn(
+    session: &mut Session,
+    sink: &mut dyn Sink,
+    control: &Control,
+    tick: &mut impl FnMut(&mut Session, &mut dyn Sink) -> ControlFlow<()>,
+) -> Result<()> {
+    let mut poller = Poller::new()?;
+    let mut pace = Pace::new(session.rings().options().wake.sweep());
+    loop {
+        poller.register(session, control)?;
+        let drained = session.drain(PASS, sink)?;
+        pace.count(drained.records);
+        sink.flush()?;
+        control.take_flush();
+        if tick(session, sink).is_break() || control.stopping() || session.limit_reached() {
+            return Ok(());
+        }
+        if !drained.more {
+            poller.wait(pace.sweep(), control)?;
+        }
+    }
+}
+
+/// How long to wait between sweeps, by the rate.
+struct Pace {
+    latency: Duration,
+    since: Instant,
+    records: u64,
+    busy: bool,
+}
+
+impl Pace {
+    fn new(latency: Duration) -> Pace {
+        Pace { latency, since: Instant::now(), records: 0, busy: false }
+    }
+
+    fn count(&mut self, records: u64) {
+        self.records += records;
+        let elapsed = self.since.elapsed();
+        if elapsed >= RATE_WINDOW {
+            let rate = self.records as f64 / elapsed.as_secs_f64();
+            self.busy = rate > BUSY_RATE as f64;
+            (self.records, self.since) = (0, Instant::now());
+        }
+    }
+
+    fn sweep(&self) -> Duration {
+        if self.busy { self.latency.min(BUSY_SWEEP) } else { self.latency }
+    }
+}
