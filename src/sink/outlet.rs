@@ -203,6 +203,12 @@ impl Outlet {
         }
     }
 
+    /// What the writer failed with by itself.
+    fn verdict(&self) -> Result<()> {
+        let failed = self.shared.lock().failed;
+        if matches!(failed, None | Some(Failure::Stopped)) { Ok(()) } else { self.failure() }
+    }
+
     /// Starts writing what is in hand, without waiting.
     ///
     /// While the writer is behind, it stays in hand and fills up: small batches would use up all there are.
@@ -259,10 +265,7 @@ impl Outlet {
         if !self.wait(deadline) {
             self.stop();
         }
-        let result = result.and_then(|()| match self.shared.lock().failed {
-            Some(Failure::Stopped) | None => Ok(()),
-            Some(_) => self.failure(),
-        });
+        let result = result.and_then(|()| self.verdict());
         self.settled = true;
         result
     }
@@ -279,10 +282,7 @@ impl Outlet {
             }
             self.wait(Instant::now() + MOMENT);
         }
-        let result = match self.shared.lock().failed {
-            Some(Failure::Stopped) | None => Ok(()),
-            Some(_) => self.failure(),
-        };
+        let result = self.verdict();
         self.stop();
         result
     }
