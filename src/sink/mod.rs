@@ -5,6 +5,16 @@
 //! **Invariants.** A sink never knows a session. A gap is never hidden: every format has a line for it. Every
 //! event that a sink was handed ends in exactly one of its three counts.
 
+pub mod escape;
+mod hold;
+mod number;
+mod outlet;
+mod stream;
+mod target;
+pub mod text;
+mod when;
+mod writer;
+
 use std::time::Duration;
 
 use crate::{
@@ -13,6 +23,10 @@ use crate::{
     ledger::Report,
     schema::Schema,
 };
+
+pub use outlet::{Options, Outlet};
+pub use stream::{Encode, StreamSink};
+pub use when::TimeFormat;
 
 /// What a sink is told before the first event.
 #[derive(Clone, Debug)]
