@@ -6,9 +6,13 @@
 //! event that a sink was handed ends in exactly one of its three counts.
 
 pub mod escape;
+pub mod hex;
 mod hold;
+pub mod json;
+mod memory;
 mod number;
 mod outlet;
+pub mod raw;
 mod stream;
 mod target;
 pub mod text;
@@ -24,6 +28,7 @@ use crate::{
     schema::Schema,
 };
 
+pub use memory::{Item, Memory};
 pub use outlet::{Options, Outlet};
 pub use stream::{Encode, StreamSink};
 pub use when::TimeFormat;

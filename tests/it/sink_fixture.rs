@@ -3,11 +3,11 @@
 use std::{sync::LazyLock, time::Duration};
 
 use tracer::{
-    event::{Cause, Event, Gap, Wire},
+    event::{Cause, Event, Gap},
     ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
     record::Body,
     schema::{Field, Kind, Schema},
-    sink::{Clock, Header, Probe, Sink},
+    sink::{Clock, Encode, Header, Note, Probe, Sink},
 };
 
 /// What `write` carries, and a field of each other kind.
@@ -103,4 +103,40 @@ pub fn report() -> Report {
         tail: Tail::Proved,
         identities: vec![Identity::new("lost", "ENOSPC = LOST records = PERF_FORMAT_LOST"), runs],
     }
+}
+
+/// A name that clears the screen, ends the line, ends a JSON string, is no UTF-8 and turns the writing round.
+pub const HOSTILE: &[u8] = b"\x1b[2J\n\"\\\xff\xc2\x9b\xe2\x80\xae";
+
+/// One of each thing in a format.
+pub fn stream(encode: &mut dyn Encode) -> Vec<u8> {
+    let mut out = Vec::new();
+    with_header(|h| encode.header(h, &mut out));
+    encode.event(&event(1, 2_083_123_456_789, &raw(5, 0, b"dd")), &mut out);
+    encode.gap(&gap(), &mut out);
+    encode.event(&event(12, 2_083_223_456_789, &raw(114, 2, HOSTILE)), &mut out);
+    encode.gap(&Gap { count: None, cause: Cause::Corrupt, seq: None, ..gap() }, &mut out);
+    encode.gap(&Gap { count: None, seq: None, after: None, before: None, ..gap() }, &mut out);
+    encode.gap(&Gap { count: Some(1), cause: Cause::Dropped, before: None, ..gap() }, &mut out);
+    encode.note(&Note::Error("ring of cpu 3:\x1b[2J \"bad\""), &mut out);
+    encode.note(&Note::Probe("k:vfs_write: attached"), &mut out);
+    encode.note(&Note::Stats(&Report { identities: vec![], ..report() }), &mut out);
+    encode.footer(&report(), &mut out);
+    out
+}
+
+/// Compares with a file of `tests/fixtures`; with `TRACER_BLESS` set, writes it.
+pub fn golden(name: &str, got: &[u8]) {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/sink").join(name);
+    let version = format!("\"version\":\"{}\"", env!("CARGO_PKG_VERSION"));
+    let got = String::from_utf8(got.to_vec()).unwrap().replace(&version, "\"version\":\"0.0.0\"");
+    if std::env::var_os("TRACER_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &got).unwrap();
+    }
+    let want = std::fs::read_to_string(&path).unwrap();
+    for (got, want) in got.lines().zip(want.lines()) {
+        assert_eq!(got, want, "{name}");
+    }
+    assert_eq!(got, want, "{name}");
 }
