@@ -71,7 +71,8 @@ impl Waiting {
             Error::caused(ErrorKind::Runtime, format!("starting '{}': {what}", cmd[0].to_string_lossy()), e)
         };
         let (wait, go) = pipe().map_err(|e| cannot("making a pipe", e.into()))?;
-        fcntl(&go, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|e| cannot("setting up a pipe", e.into()))?;
+        fcntl(&go, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC))
+            .map_err(|e| cannot("setting up a pipe", e.into()))?;
         let mut command = Command::new("/proc/self/exe");
         command.arg(WAITING).arg(wait.as_raw_fd().to_string()).args(cmd);
         if aside {

@@ -122,7 +122,8 @@ fn reads(pid: u32, descriptor: &Path, outputs: &BTreeSet<Output>) -> bool {
     let Ok(target) = fs::read_link(descriptor) else { return false };
     let number = descriptor.file_name().unwrap_or_default().to_string_lossy();
     let info = || fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).unwrap_or_default();
-    let value = |info: &str, key: &str| info.lines().find_map(|l| Some(l.strip_prefix(key)?.trim().to_owned()));
+    let value =
+        |info: &str, key: &str| info.lines().find_map(|l| Some(l.strip_prefix(key)?.trim().to_owned()));
     if target.ends_with("ptmx") {
         let index = value(&info(), "tty-index:").and_then(|n| n.parse().ok());
         return index.is_some_and(|n| outputs.contains(&Output::Pty(n)));

@@ -1,14 +1,14 @@
 //! The sink that the arguments ask for.
 
-use std::{io::IsTerminal, os::fd::AsFd, path::PathBuf};
+use std::{io::IsTerminal, os::fd::AsFd};
 
 use tracer::{
     Result,
     frontend::Control,
-    sink::{self, Outlet, StreamSink, Text, text},
+    sink::{self, Outlet, StreamSink, hex::Hex, json, raw::Raw, text},
 };
 
-use super::args::{Color, Format, Run};
+use super::args::{Color, Format, JsonInt, Run};
 
 /// The one sink of a run.
 pub type Output = StreamSink<Box<dyn sink::Encode>>;
@@ -16,7 +16,7 @@ pub type Output = StreamSink<Box<dyn sink::Encode>>;
 /// Opens stdout or the file, in the format asked for. `control` is stopped when it fails or its reader goes away.
 pub fn open(args: &Run, control: &Control) -> Result<Output> {
     let stop = control.clone();
-    let options = sink::outlet::Options { on_failure: Some(Box::new(move || stop.stop())), ..Default::default() };
+    let options = sink::Options { on_failure: Some(Box::new(move || stop.stop())), ..Default::default() };
     let outlet = match &args.output {
         Some(path) => Outlet::create(path, options)?,
         None => Outlet::new("stdout", std::io::stdout().as_fd(), options)?,
@@ -26,8 +26,12 @@ pub fn open(args: &Run, control: &Control) -> Result<Output> {
 
 fn encoder(args: &Run) -> Result<Box<dyn sink::Encode>> {
     Ok(match args.format {
-        Format::Text => Box::new(Text::new(text_options(args)?)),
-        _ => todo!(),
+        Format::Text => Box::new(text::Text::new(text_options(args)?)),
+        Format::Json => {
+            Box::new(json::Json::new(json::Options { int_strings: args.json_int == JsonInt::String }))
+        }
+        Format::Hex => Box::new(Hex::new(in_color(args))),
+        Format::Raw => Box::new(Raw::new()),
     })
 }
 
@@ -48,9 +52,4 @@ fn in_color(args: &Run) -> bool {
             wanted && args.output.is_none() && std::io::stdout().is_terminal()
         }
     }
-}
-
-/// The file that HUP reopens.
-pub fn file(args: &Run) -> Option<&PathBuf> {
-    args.output.as_ref()
 }

@@ -34,9 +34,13 @@ pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     }
     for c in report.cpus.iter().filter(|c| c.holes + c.enospc + c.corruptions + c.undecoded > 0) {
         let kernel = c.kernel_lost.map_or("unknown".into(), |n| n.to_string());
-        write!(out, "  cpu {}: lost {} (the kernel's own count: {kernel}), other holes {}", c.cpu, c.lost, {
-            c.holes.saturating_sub(c.enospc)
-        })?;
+        write!(
+            out,
+            "  cpu {}: lost {} (the kernel's own count: {kernel}), other holes {}",
+            c.cpu,
+            c.lost,
+            { c.holes.saturating_sub(c.enospc) }
+        )?;
         if c.corruptions + c.undecoded > 0 {
             write!(out, ", {} corruptions, {} undecoded", c.corruptions, c.undecoded)?;
         }
@@ -72,7 +76,8 @@ fn balance(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
         }
     }
     if report.balanced() {
-        let checked: Vec<_> = report.identities.iter().filter(|i| i.holds == Some(true)).map(|i| i.name).collect();
+        let checked: Vec<_> =
+            report.identities.iter().filter(|i| i.holds == Some(true)).map(|i| i.name).collect();
         write!(out, "balanced: yes ({})", checked.join(", "))?;
         let unknown: Vec<_> = report.identities.iter().filter(|i| i.holds.is_none()).collect();
         if !unknown.is_empty() {

@@ -25,21 +25,22 @@ pub struct Ended {
     pub error: Option<crate::Error>,
 }
 
-/// Runs `session` into `sink` until `control` or `tick` says stop, the limit is reached, or the sink fails; then
-/// stops it in order. `tick` is called once a pass, at least every sweep.
+/// Runs `session` into `sink` until `control` or `tick` says stop, it is `until`, the limit is reached, or the sink
+/// fails; then stops it in order. `tick` is called once a pass, at least every sweep.
 ///
 /// Waits for rings, for `control`, and at most one sweep; the sink is flushed after every pass.
 ///
 /// # Errors
 ///
 /// Runtime, where polling fails; the session is stopped in order even so.
-pub fn run(
+pub fn run<S: Sink>(
     session: &mut Session,
-    sink: &mut dyn Sink,
+    sink: &mut S,
     control: &Control,
-    mut tick: impl FnMut(&mut Session, &mut dyn Sink) -> ControlFlow<()>,
+    until: Option<Instant>,
+    mut tick: impl FnMut(&mut Session, &mut S) -> ControlFlow<()>,
 ) -> Result<Ended> {
-    let looped = turn(session, sink, control, &mut tick);
+    let looped = turn(session, sink, control, until, &mut tick);
     let report = session.stop(sink)?;
     match looped {
         Ok(()) => Ok(Ended { report, error: None }),
@@ -50,11 +51,12 @@ pub fn run(
     }
 }
 
-fn turn(
+fn turn<S: Sink>(
     session: &mut Session,
-    sink: &mut dyn Sink,
+    sink: &mut S,
     control: &Control,
-    tick: &mut impl FnMut(&mut Session, &mut dyn Sink) -> ControlFlow<()>,
+    until: Option<Instant>,
+    tick: &mut impl FnMut(&mut Session, &mut S) -> ControlFlow<()>,
 ) -> Result<()> {
     let mut poller = Poller::new()?;
     let mut pace = Pace::new(session.rings().options().wake.sweep());
@@ -64,11 +66,13 @@ fn turn(
         pace.count(drained.records);
         sink.flush()?;
         control.take_flush();
-        if tick(session, sink).is_break() || control.stopping() || session.limit_reached() {
+        let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
+        let over = left.is_zero() || session.limit_reached();
+        if tick(session, sink).is_break() || control.stopping() || over {
             return Ok(());
         }
         if !drained.more {
-            poller.wait(pace.sweep(), control)?;
+            poller.wait(pace.sweep().min(left), control)?;
         }
     }
 }
