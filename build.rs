@@ -13,9 +13,10 @@ mod bpf {
     use libbpf_cargo::SkeletonBuilder;
 
     /// Each object: its name, its source, and what tells it from its sibling.
-    const OBJECTS: [(&str, &str, &[&str]); 2] = [
+    const OBJECTS: [(&str, &str, &[&str]); 3] = [
         ("tracer.bpf.o", "bpf/tracer.bpf.c", &[]),
         ("tracer_strict.bpf.o", "bpf/tracer.bpf.c", &["-DTRACER_STRICT_NESTING"]),
+        ("bench.bpf.o", "bpf/bench.bpf.c", &[]),
     ];
 
     pub fn build() {

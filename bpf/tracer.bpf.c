@@ -12,6 +12,7 @@
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>
 #include "tracer.h"
+#include "account.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -52,10 +53,6 @@ struct {
 	__uint(key_size, sizeof(__u32));
 	__uint(value_size, sizeof(__u32));
 } cgroups SEC(".maps");
-
-/* Programs that interrupt each other on a CPU share its accounts, so they are added to atomically; the
- * result is not used, so that 5.10 takes it. */
-#define count(account) ((void)__sync_fetch_and_add(&(account), 1))
 
 /* A word of a tracing program's context: the offset must be in the instruction. */
 #define ctx_word(ctx, i)                                                                           \
@@ -188,24 +185,6 @@ static __always_inline void release(struct tracer_cpu *cpu, struct tracer_level 
 #else
 	*(volatile __u32 *)&level->busy = 0;
 #endif
-}
-
-static __always_inline void account_output(struct tracer_accounts *mine, long err)
-{
-	if (!err)
-		count(mine->emitted);
-	else if (err == -28)
-		count(mine->enospc);
-	else if (err == -2)
-		count(mine->enoent);
-	else if (err == -7)
-		count(mine->e2big);
-	else if (err == -95)
-		count(mine->eopnotsupp);
-	else if (err == -16)
-		count(mine->ebusy);
-	else
-		count(mine->other);
 }
 
 /* A run has begun: counts it, and says whether its task is wanted. */

@@ -5,14 +5,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Control, Poller};
+use super::{Control, Pace, Poller};
 use crate::{ErrorKind, Result, ledger::Report, ring::Budget, session::Session, sink::Sink};
 
-/// Above so many records a second the sweep is shortened, as a ring fills faster than the latency is long.
-const BUSY_RATE: u64 = 10_000;
-const BUSY_SWEEP: Duration = Duration::from_millis(1);
-/// Over how long the rate is taken.
-const RATE_WINDOW: Duration = Duration::from_millis(100);
 /// The most records of one pass, so that a stop is heard within milliseconds whatever comes in.
 const PASS: Budget = Budget { records: 1 << 16, bytes: u64::MAX, time: Some(Duration::from_millis(50)) };
 
@@ -61,7 +56,7 @@ fn turn<S: Sink>(
     let mut poller = Poller::new()?;
     let mut pace = Pace::new(session.rings().options().wake.sweep());
     loop {
-        poller.register(session, control)?;
+        poller.register(session.rings(), session.generation(), control)?;
         let drained = session.drain(PASS, sink)?;
         pace.count(drained.records);
         sink.flush()?;
@@ -74,33 +69,5 @@ fn turn<S: Sink>(
         if !drained.more {
             poller.wait(pace.sweep().min(left), control)?;
         }
-    }
-}
-
-/// How long to wait between sweeps, by the rate.
-struct Pace {
-    latency: Duration,
-    since: Instant,
-    records: u64,
-    busy: bool,
-}
-
-impl Pace {
-    fn new(latency: Duration) -> Pace {
-        Pace { latency, since: Instant::now(), records: 0, busy: false }
-    }
-
-    fn count(&mut self, records: u64) {
-        self.records += records;
-        let elapsed = self.since.elapsed();
-        if elapsed >= RATE_WINDOW {
-            let rate = self.records as f64 / elapsed.as_secs_f64();
-            self.busy = rate > BUSY_RATE as f64;
-            (self.records, self.since) = (0, Instant::now());
-        }
-    }
-
-    fn sweep(&self) -> Duration {
-        if self.busy { self.latency.min(BUSY_SWEEP) } else { self.latency }
     }
 }

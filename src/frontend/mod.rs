@@ -7,7 +7,9 @@
 
 pub mod blocking;
 mod control;
+mod pace;
 mod poller;
 
 pub use control::Control;
+pub use pace::Pace;
 pub use poller::Poller;

@@ -8,9 +8,9 @@ use nix::{
 };
 
 use super::Control;
-use crate::{Error, ErrorKind, Result, session::Session};
+use crate::{Error, ErrorKind, Result, ring::Set};
 
-/// An epoll set over a session's rings and a control handle.
+/// An epoll set over rings and a control handle.
 ///
 /// Readiness of a ring is one-shot and says nothing of what stood in it before it was registered, so whoever
 /// waits here drains every ring after registering and after every wait, woken or not.
@@ -30,21 +30,22 @@ impl Poller {
         Ok(Poller { epoll: create()?, generation: None })
     }
 
-    /// Registers the session's rings, if they are others than last time. True if so: drain before waiting.
+    /// Registers the rings, if `generation` says that they are others than last time. True if so: drain before
+    /// waiting.
     ///
     /// # Errors
     ///
     /// Runtime, with the descriptor that was refused.
-    pub fn register(&mut self, session: &Session, control: &Control) -> Result<bool> {
-        if self.generation == Some(session.generation()) {
+    pub fn register(&mut self, rings: &Set, generation: u64, control: &Control) -> Result<bool> {
+        if self.generation == Some(generation) {
             return Ok(false);
         }
         self.epoll = create()?;
-        for (cpu, fd) in session.rings().fds() {
+        for (cpu, fd) in rings.fds() {
             self.add(fd, &format!("the ring of CPU {cpu}"))?;
         }
         self.add(std::os::fd::AsFd::as_fd(control), "the control handle")?;
-        self.generation = Some(session.generation());
+        self.generation = Some(generation);
         Ok(true)
     }
 

@@ -23,16 +23,16 @@ const CPU_BYTES: usize = LEVELS * LEVEL_BYTES + 128;
 #[derive(Debug)]
 pub struct Counters {
     accounts: MmapRaw,
-    cpus: MmapRaw,
+    cpus: Option<MmapRaw>,
     probes: usize,
     possible: usize,
 }
 
 impl Counters {
-    /// Maps both arrays: `possible` CPUs, `probes` probes.
+    /// Maps the arrays of `possible` CPUs and `probes` probes; programs that number no events have no `cpus`.
     pub fn map(
         accounts: BorrowedFd<'_>,
-        cpus: BorrowedFd<'_>,
+        cpus: Option<BorrowedFd<'_>>,
         possible: usize,
         probes: usize,
     ) -> Result<Counters> {
@@ -43,7 +43,7 @@ impl Counters {
         };
         Ok(Counters {
             accounts: map(accounts, possible * probes * ACCOUNT_BYTES)?,
-            cpus: map(cpus, possible * CPU_BYTES)?,
+            cpus: cpus.map(|fd| map(fd, possible * CPU_BYTES)).transpose()?,
             probes,
             possible,
         })
@@ -76,12 +76,12 @@ impl Counters {
     /// How many sequence numbers each level of a CPU has given out, modulo 2^32.
     pub fn attempts(&self, cpu: u32) -> [u32; LEVELS] {
         let mut seqs = [0; LEVELS];
-        if (cpu as usize) < self.possible {
+        if let (Some(cpus), true) = (&self.cpus, (cpu as usize) < self.possible) {
             for (level, seq) in seqs.iter_mut().enumerate() {
                 let at = cpu as usize * CPU_BYTES + level * LEVEL_BYTES + SEQ_OFFSET;
                 // SAFETY: as above: within the mapping, aligned to 4, and never borrowed.
-                *seq = unsafe { AtomicU32::from_ptr(self.cpus.as_mut_ptr().add(at).cast()) }
-                    .load(Ordering::Relaxed);
+                *seq =
+                    unsafe { AtomicU32::from_ptr(cpus.as_mut_ptr().add(at).cast()) }.load(Ordering::Relaxed);
             }
         }
         seqs

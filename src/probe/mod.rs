@@ -16,6 +16,7 @@
 //! rings sound.
 
 mod attach;
+mod bench;
 mod config;
 mod counters;
 mod filter;
@@ -29,6 +30,7 @@ mod signature;
 mod spec;
 mod tracefs;
 
+pub use bench::Bench;
 pub use filter::{Filter, Target};
 pub use probes::{Attached, Probes};
 pub use spec::{Provider, Spec};

@@ -14,6 +14,8 @@ struct Aligned<T: ?Sized>(T);
 static MAIN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer.bpf.o")));
 static STRICT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer_strict.bpf.o")));
 
+static BENCH: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bench.bpf.o")));
+
 /// The object with every program, for its BTF.
 pub(super) static OBJECT: &[u8] = &MAIN.0;
 
@@ -45,6 +47,12 @@ pub(super) fn open() -> Result<OpenObject> {
     let strict = *STRICT_NESTING.get_or_init(|| !atomics_return_values());
     take_said();
     open_bytes(if strict { &STRICT.0 } else { &MAIN.0 })
+}
+
+/// Opens the benchmark's object.
+pub(super) fn open_bench() -> Result<OpenObject> {
+    set_print(Some((PrintLevel::Warn, listen)));
+    open_bytes(&BENCH.0)
 }
 
 fn open_bytes(bytes: &[u8]) -> Result<OpenObject> {

@@ -111,7 +111,7 @@ impl Probes {
         let array = events.as_fd().try_clone_to_owned().map_err(|e| {
             Error::caused(ErrorKind::Runtime, "duplicating the perf event array's descriptor", e)
         })?;
-        let counters = Counters::map(accounts.as_fd(), cpus.as_fd(), possible, ids)?;
+        let counters = Counters::map(accounts.as_fd(), Some(cpus.as_fd()), possible, ids)?;
         let mut probes = Probes {
             attached: Vec::new(),
             followers: Vec::new(),
@@ -326,7 +326,7 @@ impl Probes {
 }
 
 /// Why a hook did not come about.
-enum Refused {
+pub(super) enum Refused {
     /// The kernel or libbpf refused it; another hook may do.
     Kernels(libbpf_rs::Error),
     /// Something else is wrong, and no other hook will help.
@@ -352,7 +352,7 @@ fn set_trampoline(open: &mut OpenObject, name: &str, hook: &Hook) -> libbpf_rs::
         .try_for_each(|mut p| p.set_attach_target(0, Some(function.to_owned())))
 }
 
-fn test_run(object: &Object, name: &str, cpu: u32, args: &[u64; 6]) -> io::Result<()> {
+pub(super) fn test_run(object: &Object, name: &str, cpu: u32, args: &[u64; 6]) -> io::Result<()> {
     let Some(program) = object.progs_mut().find(|p: &ProgramMut<'_>| p.name() == name) else {
         return Err(io::ErrorKind::NotFound.into());
     };

@@ -140,7 +140,7 @@ fn syscall(spec: &Spec) -> Result<Vec<Hook>> {
 }
 
 /// What the kernel puts before the name of a system call's entry (`arch/*/include/asm/syscall_wrapper.h`).
-const WRAPPER: &str = if cfg!(target_arch = "x86_64") { "__x64_sys_" } else { "__arm64_sys_" };
+pub(super) const WRAPPER: &str = if cfg!(target_arch = "x86_64") { "__x64_sys_" } else { "__arm64_sys_" };
 
 /// A system call's parameters: from its tracepoint's format, else from the function behind it, else registers.
 fn syscall_params(name: &str) -> Vec<Param> {
