@@ -9,6 +9,8 @@
 //! [`sink`] takes them onward.
 #![deny(unsafe_code)]
 
+#[cfg(feature = "probe")]
+pub mod bench;
 pub mod error;
 pub mod event;
 #[cfg(feature = "probe")]
