@@ -213,7 +213,7 @@ impl Forward {
                     return f(&mut self.stats, place, Entry::Corruption(corruption));
                 }
             }
-            if timed && stretch.records % TIME_CHECK == 0 && stretch.left.late() {
+            if timed && stretch.records.is_multiple_of(TIME_CHECK) && stretch.left.late() {
                 break;
             }
         }
@@ -292,7 +292,7 @@ fn take<'a>(rest: &mut &'a [u8], next: &mut &'a [u8], alike: &mut Alike) -> Opti
         if size < Header::SIZE {
             return Some(Err((Some(*bytes), CorruptionCause::SizeTooSmall)));
         }
-        if size % 8 != 0 {
+        if !size.is_multiple_of(8) {
             return Some(Err((Some(*bytes), CorruptionCause::SizeUnaligned)));
         }
         *alike = Alike { word, header, body: size - Header::SIZE };
