@@ -99,6 +99,13 @@ impl Writer {
         self.size().saturating_sub(usize::try_from(distance(tail, self.head)).unwrap_or(usize::MAX))
     }
 
+    /// The data as they are now.
+    pub(super) fn memory(&self) -> Vec<u8> {
+        // SAFETY: the whole allocation, whose bytes are initialised; it is written through `&mut self` only, and
+        // the reader on the other side does no more than read.
+        unsafe { std::slice::from_raw_parts(self.heap.data(), self.size()) }.to_vec()
+    }
+
     /// Writes `bytes` at `ahead` bytes from the head; they must be free.
     pub(super) fn write(&mut self, ahead: usize, bytes: &[u8]) {
         assert!(ahead.saturating_add(bytes.len()) <= self.room(), "a write over unread records");

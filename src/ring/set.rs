@@ -101,6 +101,12 @@ impl Set {
         Ok(Set { options, size, attr, slots: None, wanted, rings, start: 0 })
     }
 
+    /// The rings again, to be drained by hand or damaged.
+    #[cfg(any(test, feature = "test-utils"))]
+    pub fn into_mocks(mut self) -> Vec<super::Forward> {
+        std::mem::take(&mut self.rings).into_iter().filter_map(|ring| Some(ring.live?.reader)).collect()
+    }
+
     /// What the set was opened with.
     pub fn options(&self) -> &Options {
         &self.options
