@@ -83,7 +83,8 @@ impl SampleFormat {
     /// callchain. The kernel pads the raw bytes to 4 mod 8 (`perf_prepare_sample`, `kernel/events/core.c`).
     pub fn sample_size(&self, raw: usize) -> usize {
         let fixed = 8 + 8 * count(self.sample_type, &FIXED);
-        let raw = if self.sample_type & RAW != 0 { (raw.saturating_add(4)).div_ceil(8) * 8 } else { 0 };
+        let raw =
+            if self.sample_type & RAW != 0 { raw.saturating_add(4).div_ceil(8).saturating_mul(8) } else { 0 };
         fixed.saturating_add(raw)
     }
 

@@ -2,6 +2,7 @@
 
 mod record_sample; // samples by sample_type, LOST, the trailer
 mod ring_corrupt; // garbage headers, impossible heads, oversized records
+mod ring_cost; // what a record costs (a measurement: run it in release)
 mod ring_limits; // sizes, CPU lists, wake rules: what is refused, with the arithmetic
 mod ring_live; // real rings: sizes, limits, lifetimes (needs perf_event_open)
 mod ring_lost; // LOST's place, losses that no LOST record tells

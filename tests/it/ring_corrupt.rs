@@ -74,8 +74,8 @@ fn overwritten_records_are_told_as_one_corruption() {
 /// K8: raw bytes above 65,516 on a healthy kernel: nothing at all, an empty sample, or other records written over.
 #[test]
 fn oversized_records_as_a_kernel_writes_them() {
-    let drained = |n: usize, before: usize| {
-        let mut mock = Mock::new(0, 1 << 16, SampleFormat::RAW, 0);
+    let drained = |size: usize, n: usize, before: usize| {
+        let mut mock = Mock::new(0, size, SampleFormat::RAW, 0);
         (0..before).for_each(|_| mock.producer.output(&[1; 20]).unwrap());
         let head = mock.producer.head();
         mock.output_oversized(&vec![0xab; n]).unwrap();
@@ -89,20 +89,20 @@ fn oversized_records_as_a_kernel_writes_them() {
         (moved, seen)
     };
     for n in 65_517..=65_524 {
-        assert_eq!(drained(n, 0), (0, vec![]));
+        assert_eq!(drained(1 << 16, n, 0), (0, vec![]));
     }
-    let (moved, seen) = drained(65_532, 0);
+    let (moved, seen) = drained(1 << 18, 65_532, 0);
     assert_eq!(moved, 8);
     assert!(
         matches!(&seen[..], [Seen::Corruption(c)] if c.cause == CorruptionCause::Malformed && c.bytes == 8)
     );
-    let (moved, seen) = drained(100_000, 0);
+    let (moved, seen) = drained(1 << 16, 100_000, 0);
     assert_eq!(moved, 34_480);
     // It ran round the ring and over its own header.
     let [Seen::Corruption(corruption)] = &seen[..] else { panic!("{seen:?}") };
     assert_eq!(corruption.header, Some([0xab; 8]));
     // Unread records before it are overwritten: what is left of them is told, not made up.
-    let (_, seen) = drained(100_000, 500);
+    let (_, seen) = drained(1 << 16, 100_000, 500);
     assert!(matches!(&seen[..], [Seen::Corruption(c)] if c.bytes == 500 * 32 + 34_480), "{seen:?}");
 }
 

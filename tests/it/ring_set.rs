@@ -70,7 +70,9 @@ fn every_ring_gets_its_turn() {
     let (mut set, mut producers) = rings([0, 1, 4, 7], 4096);
     let mut firsts = Vec::new();
     for _ in 0..8 {
-        producers.iter_mut().for_each(|producer| producer.output(b"4444").unwrap());
+        for producer in &mut producers {
+            let _ = producer.output(b"4444");
+        }
         // One ring floods.
         while producers[0].output(b"4444").is_ok() {}
         firsts.push(order(&mut set, Budget::records(1))[0]);
@@ -179,7 +181,8 @@ fn bytes_are_given_back_every_eighth() {
         ControlFlow::Continue(())
     });
     assert!(extra > 100 && drained.records <= 255, "{extra} {drained:?}");
-    assert_eq!(drain_all(&mut set).len() as u64, extra);
+    let samples = drain_all(&mut set).into_iter().filter(|seen| matches!(seen, Seen::Sample(_)));
+    assert_eq!(samples.count() as u64, extra);
 }
 
 #[test]
