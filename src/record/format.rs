@@ -54,7 +54,7 @@ impl SampleFormat {
 
     /// Reads a sample; `None` of another kind, of bytes that no sample of this format has, and of every
     /// sample where the format has a field that is not supported ([`sample_type::READ`]).
-    #[inline]
+    #[inline(always)]
     pub fn sample<'a>(&self, record: &Record<'a>) -> Option<Sample<'a>> {
         (record.header.kind == kind::SAMPLE).then(|| Sample::parse(self.sample_type, record.body))?
     }

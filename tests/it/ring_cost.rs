@@ -36,24 +36,31 @@ fn cost(sample_type: u64, raw: usize, drain: impl Fn(&mut Set) -> u64) -> f64 {
 #[test]
 #[ignore = "a measurement"]
 fn nanoseconds_a_record() {
-    let first_word = |item: Item<'_>, sum: &mut u64| {
-        if let ItemKind::Sample(sample) = item.kind {
-            *sum = sum.wrapping_add(sample.raw().and_then(|raw| raw.u64_at(0)).unwrap_or(0));
-        }
-        ControlFlow::Continue(())
-    };
-    for raw in [16, 64, 256, 1024] {
-        let items = |sample_type| {
-            cost(sample_type, raw, |set| {
-                let mut sum = 0;
-                let n = set.drain(Budget::ALL, |item| first_word(item, &mut sum)).records;
-                black_box(sum);
-                n
-            })
+    // A macro, so that each drain has a handler of its own, as a program has.
+    macro_rules! first_word {
+        ($sum:ident) => {
+            |item: Item<'_>| {
+                if let ItemKind::Sample(sample) = item.kind {
+                    $sum = $sum.wrapping_add(sample.raw().and_then(|raw| raw.u64_at(0)).unwrap_or(0));
+                }
+                ControlFlow::Continue(())
+            }
         };
+    }
+    for raw in [16, 64, 256, 1024] {
+        macro_rules! items {
+            ($sample_type:expr) => {
+                cost($sample_type, raw, |set| {
+                    let mut sum = 0_u64;
+                    let n = set.drain(Budget::ALL, first_word!(sum)).records;
+                    black_box(sum);
+                    n
+                })
+            };
+        }
         let dynamic = cost(RAW | TIME, raw, |set| {
-            let mut sum = 0;
-            let mut f = |item: Item<'_>| first_word(item, &mut sum);
+            let mut sum = 0_u64;
+            let mut f = first_word!(sum);
             let f: &mut dyn FnMut(Item<'_>) -> ControlFlow<()> = black_box(&mut f);
             set.drain(Budget::ALL, |item| f(item)).records
         });
@@ -69,18 +76,18 @@ fn nanoseconds_a_record() {
             n.records
         });
         let timed = cost(RAW | TIME, raw, |set| {
-            let mut sum = 0;
+            let mut sum = 0_u64;
             let budget = Budget { time: Some(Duration::from_secs(9)), ..Budget::ALL };
-            let n = set.drain(budget, |item| first_word(item, &mut sum)).records;
+            let n = set.drain(budget, first_word!(sum)).records;
             black_box(sum);
             n
         });
         println!(
             "{raw:5} bytes: RAW {:.2} ns, RAW|TIME {:.2}, RAW|TIME|CPU|TID {:.2}, RAW|TIME by dyn {dynamic:.2}, \
              with a time budget {timed:.2}, records alone {records:.2}",
-            items(RAW),
-            items(RAW | TIME),
-            items(RAW | TIME | CPU | TID),
+            items!(RAW),
+            items!(RAW | TIME),
+            items!(RAW | TIME | CPU | TID),
         );
     }
 }
