@@ -6,7 +6,7 @@ use super::{
     forward::{Corruption, CorruptionCause, Entry, Hand, Place},
     stats::Stats,
 };
-use crate::record::{Lost, LostSamples, Record, Sample, SampleFormat, kind};
+use crate::record::{Body, Header, Lost, LostSamples, Record, Sample, SampleFormat, kind};
 
 /// One record of one ring, or a place where there is none to be made out.
 #[derive(Clone, Copy, Debug)]
@@ -65,7 +65,11 @@ impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Hand for Items<F> {
             Some(sample) => {
                 (self.f)(Item { cpu, position, record: Some(record), kind: ItemKind::Sample(sample) })
             }
-            None => self.rarer(stats, place, record),
+            // By its parts: a record whose address is taken would be kept in memory by the whole loop.
+            None => {
+                let [first, second] = record.body.pieces();
+                self.rarer(stats, place, record.header, first, second)
+            }
         }
     }
 
@@ -79,7 +83,15 @@ impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Hand for Items<F> {
 impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Items<F> {
     #[cold]
     #[inline(never)]
-    fn rarer(&mut self, stats: &mut Stats, place: Place, record: Record<'_>) -> ControlFlow<()> {
+    fn rarer(
+        &mut self,
+        stats: &mut Stats,
+        place: Place,
+        header: Header,
+        first: &[u8],
+        second: &[u8],
+    ) -> ControlFlow<()> {
+        let record = Record { header, body: Body::wrapped(first, second) };
         let kind = tell(&self.format, stats, place, &record);
         (self.f)(Item { cpu: place.cpu, position: place.position, record: Some(record), kind })
     }
