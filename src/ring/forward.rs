@@ -252,11 +252,10 @@ impl Drop for Stretch<'_> {
     }
 }
 
-/// The header before this one, parsed and found good: where headers are equal, the address of the next record
-/// does not wait for the load of this one's size.
+/// The header before this one, found good: where headers are equal, the address of the next record does not
+/// wait for the load of this one's size.
 struct Alike {
     word: u64,
-    header: Header,
     /// Bytes of the body.
     body: usize,
 }
@@ -264,7 +263,7 @@ struct Alike {
 impl Default for Alike {
     fn default() -> Alike {
         let header = Header { kind: 0, misc: 0, size: 8 };
-        Alike { word: u64::from_ne_bytes(header.to_bytes()), header, body: 0 }
+        Alike { word: u64::from_ne_bytes(header.to_bytes()), body: 0 }
     }
 }
 
@@ -283,9 +282,8 @@ fn take<'a>(rest: &mut &'a [u8], next: &mut &'a [u8], alike: &mut Alike) -> Opti
         // Not reached: positions, sizes and the end of the data are all multiples of eight.
         return Some(Err((None, CorruptionCause::SizeUnaligned)));
     };
-    let word = u64::from_ne_bytes(*bytes);
+    let (word, header) = (u64::from_ne_bytes(*bytes), Header::parse(*bytes));
     if word != alike.word {
-        let header = Header::parse(*bytes);
         let size = usize::from(header.size);
         if size < Header::SIZE {
             return Some(Err((Some(*bytes), CorruptionCause::SizeTooSmall)));
@@ -293,7 +291,7 @@ fn take<'a>(rest: &mut &'a [u8], next: &mut &'a [u8], alike: &mut Alike) -> Opti
         if !size.is_multiple_of(8) {
             return Some(Err((Some(*bytes), CorruptionCause::SizeUnaligned)));
         }
-        *alike = Alike { word, header, body: size - Header::SIZE };
+        *alike = Alike { word, body: size - Header::SIZE };
     }
     let body = if let Some((body, later)) = after.split_at_checked(alike.body) {
         *rest = later;
@@ -310,5 +308,5 @@ fn take<'a>(rest: &mut &'a [u8], next: &mut &'a [u8], alike: &mut Alike) -> Opti
         (*rest, *next) = (later, &[]);
         Body::wrapped(after, second)
     };
-    Some(Ok(Record { header: alike.header, body }))
+    Some(Ok(Record { header, body }))
 }
