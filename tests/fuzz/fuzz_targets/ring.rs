@@ -20,7 +20,7 @@ fuzz_target!(|input: &[u8]| {
     let mut input = input;
     let Some([size, start, time]) = take(&mut input) else { return };
     let size = 64 << (size % 7);
-    let start = u64::from(start).wrapping_sub(128) * 8;
+    let start = u64::from(start).wrapping_sub(128).wrapping_mul(8);
     let sample_type = SampleFormat::RAW.sample_type | u64::from(time) << 2 & !(1 << 4);
     let options = Options { sample_type, ..Options::default() };
     let mut mock = Mock::new(0, size, SampleFormat { sample_type, sample_id_all: true }, start);
