@@ -11,8 +11,8 @@ use super::{
     budget::{Budget, Drained, Left},
     cpu_ring::{CpuRing, Ring},
     cpus,
-    forward::Place,
-    item::hand_over,
+    forward::Hand,
+    item::{Entries, Items},
     options::Options,
     size::round,
     slots::Slots,
@@ -101,6 +101,12 @@ impl Set {
         Ok(Set { options, size, attr, slots: None, wanted, rings, start: 0 })
     }
 
+    /// The rings again, to be drained by hand or damaged.
+    #[cfg(any(test, feature = "test-utils"))]
+    pub fn into_mocks(mut self) -> Vec<super::Forward> {
+        std::mem::take(&mut self.rings).into_iter().filter_map(|ring| Some(ring.live?.reader)).collect()
+    }
+
     /// What the set was opened with.
     pub fn options(&self) -> &Options {
         &self.options
@@ -142,9 +148,8 @@ impl Set {
     ///
     /// The handler ends it by a break. What it was given counts as read, also when it breaks or panics; the set
     /// is good after either.
-    pub fn drain(&mut self, budget: Budget, mut f: impl FnMut(Item<'_>) -> ControlFlow<()>) -> Drained {
-        let format = self.attr.format;
-        self.walk(None, budget, |stats, place, entry| hand_over(&format, stats, place, entry, &mut f))
+    pub fn drain(&mut self, budget: Budget, f: impl FnMut(Item<'_>) -> ControlFlow<()>) -> Drained {
+        self.walk(None, budget, &mut Items { format: self.attr.format, f })
     }
 
     /// As [`Set::drain`], the ring of one CPU only.
@@ -152,10 +157,9 @@ impl Set {
         &mut self,
         cpu: u32,
         budget: Budget,
-        mut f: impl FnMut(Item<'_>) -> ControlFlow<()>,
+        f: impl FnMut(Item<'_>) -> ControlFlow<()>,
     ) -> Drained {
-        let format = self.attr.format;
-        self.walk(Some(cpu), budget, |stats, place, entry| hand_over(&format, stats, place, entry, &mut f))
+        self.walk(Some(cpu), budget, &mut Items { format: self.attr.format, f })
     }
 
     /// As [`Set::drain`], but records are handed over as they lie, with the CPU, and are not told apart: LOST
@@ -163,17 +167,12 @@ impl Set {
     pub fn drain_records(
         &mut self,
         budget: Budget,
-        mut f: impl FnMut(u32, Entry<'_>) -> ControlFlow<()>,
+        f: impl FnMut(u32, Entry<'_>) -> ControlFlow<()>,
     ) -> Drained {
-        self.walk(None, budget, |_, place, entry| f(place.cpu, entry))
+        self.walk(None, budget, &mut Entries(f))
     }
 
-    fn walk(
-        &mut self,
-        only: Option<u32>,
-        budget: Budget,
-        mut f: impl FnMut(&mut Stats, Place, Entry<'_>) -> ControlFlow<()>,
-    ) -> Drained {
+    fn walk(&mut self, only: Option<u32>, budget: Budget, hand: &mut impl Hand) -> Drained {
         let mut left = Left::new(budget);
         let mut stopped = false;
         let count = self.rings.len();
@@ -187,7 +186,7 @@ impl Set {
             if stopped || left.spent() {
                 ring.skip();
             } else {
-                stopped = ring.drain(&mut left, &mut f).is_break();
+                stopped = ring.drain(&mut left, hand).is_break();
             }
         }
         left.drained(self.more(), stopped)
