@@ -75,12 +75,18 @@ impl Outlet {
     pub fn new(name: &str, fd: BorrowedFd<'_>, options: Options) -> Result<Outlet> {
         let runtime =
             |e: Errno| Error::caused(ErrorKind::Runtime, format!("{name}: cannot be written to"), e);
-        let target = Target::new(fd).map_err(runtime)?;
+        Outlet::start(name, Target::new(fd).map_err(runtime)?, options)
+    }
+
+    fn start(name: &str, target: Target, options: Options) -> Result<Outlet> {
         let buffers = options.buffers.max(2);
         let batch = options.batch.clamp(2 * SLACK, MOST);
         let empty = || Batch { bytes: Vec::with_capacity(batch), ends: Vec::with_capacity(batch / 64) };
         let free = std::iter::repeat_with(empty).take(buffers).collect();
-        let shared = Arc::new(Shared::new(free, options.on_failure).map_err(runtime)?);
+        let shared = Arc::new(
+            Shared::new(free, options.on_failure)
+                .map_err(|e| Error::caused(ErrorKind::Runtime, "cannot have an eventfd", e))?,
+        );
         let theirs = shared.clone();
         let thread = std::thread::Builder::new()
             .name("tracer-writer".into())
@@ -177,23 +183,7 @@ impl Outlet {
         let failed = self.shared.lock().failed;
         match failed {
             None if !self.settled => Ok(()),
-            None | Some(Failure::Stopped) => {
-                Err(Error::new(ErrorKind::Sink, format!("{}: nothing is written after the end", self.name)))
-            }
-            Some(Failure::Closed) => {
-                Err(Error::new(ErrorKind::Closed, format!("{}: its reader has gone", self.name)))
-            }
-            Some(Failure::Errno(errno)) => {
-                let cause = std::io::Error::from(errno);
-                let e = Error::caused(ErrorKind::Sink, format!("{}: cannot write", self.name), cause);
-                Err(match errno {
-                    Errno::ENOSPC | Errno::EDQUOT => {
-                        e.with_help("make room there, or write elsewhere: -o FILE")
-                    }
-                    Errno::EFBIG => e.with_help("raise the limit on file sizes: ulimit -f unlimited"),
-                    _ => e,
-                })
-            }
+            failed => Err(failed.unwrap_or(Failure::Stopped).error(&self.name)),
         }
     }
 
@@ -333,3 +323,6 @@ impl Drop for Outlet {
 fn cannot_open(path: &Path, e: std::io::Error) -> Error {
     Error::caused(ErrorKind::Sink, format!("{}: cannot be opened for writing", path.display()), e)
 }
+
+#[cfg(test)]
+mod tests;

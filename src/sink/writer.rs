@@ -17,6 +17,7 @@ use nix::{
 };
 
 use super::target::{Ready, Target};
+use crate::{Error, ErrorKind};
 
 /// The most bytes in one write.
 pub(super) const MOST: usize = 64 << 10;
@@ -56,6 +57,26 @@ pub(super) enum Failure {
     Errno(Errno),
     /// It was told to stop.
     Stopped,
+}
+
+impl Failure {
+    /// The same as an error about the output called `name`.
+    pub fn error(self, name: &str) -> Error {
+        let errno = match self {
+            Failure::Closed => return Error::new(ErrorKind::Closed, format!("{name}: its reader has gone")),
+            Failure::Stopped => {
+                return Error::new(ErrorKind::Sink, format!("{name}: nothing is written after the end"));
+            }
+            Failure::Errno(errno) => errno,
+        };
+        let cause = std::io::Error::from(errno);
+        let error = Error::caused(ErrorKind::Sink, format!("{name}: cannot write"), cause);
+        match errno {
+            Errno::ENOSPC | Errno::EDQUOT => error.with_help("make room there, or write elsewhere: -o FILE"),
+            Errno::EFBIG => error.with_help("raise the limit on file sizes: ulimit -f unlimited"),
+            _ => error,
+        }
+    }
 }
 
 /// The writer's accounts, and what the two sides tell each other.
