@@ -13,8 +13,10 @@ mod ring_threads; // a producer on a thread of its own
 mod ring_wrap; // records round the end of the data, padding, the largest that fit
 mod sink_escape; // strings of any bytes, made fit for a terminal and for JSON, and had back
 mod sink_fixture; // events and a session's worth of them to write
+mod sink_gaps; // holes that waited for room, at their place, in order and summed right
 mod sink_json; // NDJSON against golden lines
 mod sink_outlet; // bytes to pipes, terminals, sockets and files that are slow, stuck, full or gone
 mod sink_raw; // the hexadecimal and raw forms, and the reader of the latter
+mod sink_terminal; // one line a write on a terminal
 mod sink_text; // the text form, column by column
 mod support; // a seeded generator and a way to collect
