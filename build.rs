@@ -1,1 +1,3 @@
+//! Builds what the crate embeds.
+
 fn main() {}
