@@ -139,7 +139,8 @@ fn tools() -> Result<String> {
         println!(
             "missing on this machine: cargo-fuzz, which drives the fuzz targets; it goes to target/tools"
         );
-        let words = ["install", "cargo-fuzz", "--locked", "--quiet", "--root", "target/tools"];
+        // Without optimising it: it only starts what does the work, and that takes minutes less.
+        let words = ["install", "cargo-fuzz", "--locked", "--quiet", "--debug", "--root", "target/tools"];
         sh::text(&mut sh::cargo(words)).context("cannot install cargo-fuzz")?;
     }
     Ok(path)

@@ -44,6 +44,11 @@ impl Stage {
         self.tally.failed > 0
     }
 
+    /// Whether nothing has been counted in it.
+    pub fn is_empty(&self) -> bool {
+        self.tally == Tally::default()
+    }
+
     /// A thing that holds or does not.
     pub fn check(&mut self, name: &str, outcome: Result<()>) {
         match outcome {
@@ -110,7 +115,7 @@ impl Seen {
         } else if let Some((name, reason)) =
             line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ignored"))
         {
-            self.skips.push(format!("{name}{reason}"));
+            self.skips.push(format!("{}{reason}", name.trim()));
         }
     }
 }
@@ -199,13 +204,13 @@ mod tests {
     #[test]
     fn closing_lines_are_summed_and_skips_are_kept() {
         let stage = seen(
-            "test a ... ok\ntest b ... ignored, no kprobes here\n\
+            "test a ... ok\ntest b   ... ignored (no kprobes here)\n\
              test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s\n\
              test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n",
             false,
         );
         assert_eq!(stage.tally, Tally { passed: 5, failed: 1, skipped: 1 });
-        assert_eq!(stage.skips, ["x: b, no kprobes here"]);
+        assert_eq!(stage.skips, ["x: b (no kprobes here)"]);
         assert_eq!(stage.failures, ["x"]);
     }
 

@@ -3,8 +3,8 @@
 use crate::kernels::{KERNELS, Kernel};
 use crate::setup::{self, For};
 use crate::sh;
-use anyhow::{Result, bail};
-use std::process::Command;
+use anyhow::{Context, Result, bail};
+use std::process::{Command, Stdio};
 
 /// `vm fetch [KERNEL…]`, `vm KERNEL [FILTER…]`, `vm KERNEL -- CMD…`
 pub fn run(args: &[String]) -> Result<u8> {
@@ -24,19 +24,20 @@ pub fn run(args: &[String]) -> Result<u8> {
     if !kernel.is_here() {
         kernel.fetch()?;
     }
-    let mut command = guest(kernel);
-    match rest.split_first() {
+    let mut command = match rest.split_first() {
+        Some((dashes, [])) if dashes == "--" => bail!("vm KERNEL -- takes a command"),
         Some((dashes, words)) if dashes == "--" => {
-            if words.is_empty() {
-                bail!("vm KERNEL -- takes a command");
-            }
+            // Not by `cargo test`, which would add its own word on a command that fails.
+            let mut command = Command::new(program(kernel)?);
             command.env("TRACER_GUEST_COMMAND", json(words));
-            command.arg("--quiet");
+            command
         }
         _ => {
+            let mut command = guest(kernel);
             command.arg("--").args(rest);
+            command
         }
-    }
+    };
     let status = sh::status(&mut command)?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
@@ -44,6 +45,25 @@ pub fn run(args: &[String]) -> Result<u8> {
 /// `cargo test` of one kernel's target.
 pub fn guest(kernel: &Kernel) -> Command {
     sh::cargo(["test", "--profile", "ci", "--package", "tracer", "--all-features", "--test", kernel.target])
+}
+
+/// Builds one kernel's target and says where it lies.
+fn program(kernel: &Kernel) -> Result<String> {
+    let mut command = guest(kernel);
+    command
+        .args(["--quiet", "--no-run", "--message-format=json-render-diagnostics"])
+        .stderr(Stdio::inherit());
+    let text = sh::text(&mut command)?;
+    executable(&text, kernel.target).with_context(|| format!("cargo has built no `{}`", kernel.target))
+}
+
+/// Of cargo's messages, one JSON object a line, the path of a target's program.
+fn executable(text: &str, target: &str) -> Option<String> {
+    let name = format!("\"name\":\"{target}\"");
+    let mut lines =
+        text.lines().filter(|line| line.contains("\"compiler-artifact\"") && line.contains(&name));
+    let path = lines.find_map(|line| line.split("\"executable\":\"").nth(1))?.split('"').next()?;
+    Some(path.to_owned())
 }
 
 /// A JSON list of strings.
@@ -62,6 +82,14 @@ fn json(words: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn the_program_is_found_in_cargos_messages() {
+        let text = "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"tracer\"},\"executable\":\"/t/tracer\"}\n\
+            {\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"guest_6_1\"},\"executable\":\"/t/g-1\",\"fresh\":true}\n";
+        assert_eq!(super::executable(text, "guest_6_1").as_deref(), Some("/t/g-1"));
+        assert_eq!(super::executable(text, "guest_6_12"), None);
+    }
+
     #[test]
     fn words_are_quoted() {
         let words = ["a b".to_owned(), "\"\\\n".to_owned()];
