@@ -1,3 +1,37 @@
-//! Builds what the crate embeds.
+//! Compiles the BPF objects, where the feature that loads them is on.
 
-fn main() {}
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    #[cfg(feature = "probe")]
+    bpf::build();
+}
+
+#[cfg(feature = "probe")]
+mod bpf {
+    use std::{env, path::PathBuf};
+
+    use libbpf_cargo::SkeletonBuilder;
+
+    /// Each object: its name, its source, and what tells it from its sibling.
+    const OBJECTS: [(&str, &str, &[&str]); 3] = [
+        ("tracer.bpf.o", "bpf/tracer.bpf.c", &[]),
+        ("tracer_strict.bpf.o", "bpf/tracer.bpf.c", &["-DTRACER_STRICT_NESTING"]),
+        ("bench.bpf.o", "bpf/bench.bpf.c", &[]),
+    ];
+
+    pub fn build() {
+        println!("cargo::rerun-if-changed=bpf");
+        let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+        for (object, source, flags) in OBJECTS {
+            let base = ["-Ibpf", "-mcpu=v3", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"];
+            let args: Vec<&str> = base.iter().chain(flags).copied().collect();
+            let built = SkeletonBuilder::new().source(source).obj(out.join(object)).clang_args(args).build();
+            if let Err(error) = built {
+                panic!(
+                    "cannot compile {source} with clang: {error:#}\n\
+                     help: clang 14 or newer is needed (apt install clang); `cargo xtask run` installs it"
+                );
+            }
+        }
+    }
+}

@@ -11,8 +11,16 @@
 
 pub mod error;
 pub mod event;
+#[cfg(feature = "probe")]
+pub mod frontend;
+pub mod ledger;
+#[cfg(feature = "probe")]
+pub mod probe;
 pub mod record;
+pub mod ring;
 pub mod schema;
+#[cfg(feature = "probe")]
+pub mod session;
 pub mod sink;
 
 pub use error::{Error, ErrorKind, Result};

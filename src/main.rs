@@ -1,3 +1,8 @@
-//! The `tracer` command.
+//! The `tracer` command: the library's first customer, by its public API alone.
+#![deny(unsafe_code)]
 
-fn main() {}
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

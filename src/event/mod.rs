@@ -6,9 +6,10 @@
 //! that do not fit their schema decode to `None` and are counted by whoever asked. Nothing here knows of
 //! rings, sinks or the kernel's state.
 
-mod wire;
+mod stream;
 
-pub use wire::Wire;
+pub use crate::schema::Wire;
+pub use stream::{Gaps, Stream};
 
 use crate::{
     record::Body,

@@ -85,6 +85,9 @@ impl<'a> Body<'a> {
     /// `N` bytes at `offset`, by copy.
     #[inline]
     pub fn array_at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
+        if let Some(bytes) = self.first.get(offset..).and_then(|rest| rest.first_chunk::<N>()) {
+            return Some(*bytes);
+        }
         let range = self.range(offset, N)?;
         let mut out = [0; N];
         if let Some(bytes) = range.contiguous() {

@@ -15,10 +15,16 @@
 //! within its record and so is misaligned, and may itself go round the end of the data.
 
 mod body;
+mod format;
 mod header;
+mod lost;
+mod sample;
 
 pub use body::Body;
+pub use format::{SampleFormat, SampleId, sample_type};
 pub use header::{Header, kind};
+pub use lost::{Lost, LostSamples};
+pub use sample::Sample;
 
 /// One record: its header and the bytes after it, borrowed from where they lie.
 #[derive(Clone, Copy, Debug)]

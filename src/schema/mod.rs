@@ -5,6 +5,11 @@
 //! **Invariants.** No second table of fields anywhere: whoever prints, writes or decodes an event asks here.
 //! A schema never changes once its probe is attached. Nothing here reads a ring or calls the kernel.
 
+pub mod format;
+mod wire;
+
+pub use wire::{LEVELS, Wire};
+
 /// One kind of event: a probe and what its events carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {

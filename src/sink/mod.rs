@@ -1,1 +1,130 @@
-//! Where events go.
+//! Where events go: the trait that takes them, and one file a sink.
+//!
+//! In come decoded events, gaps and notes in the order of their rings; out go bytes in some format.
+//!
+//! **Invariants.** A sink never knows a session. A gap is never hidden: every format has a line for it. Every
+//! event that a sink was handed ends in exactly one of its three counts.
+
+pub mod escape;
+pub mod hex;
+mod hold;
+pub mod json;
+mod memory;
+mod number;
+mod outlet;
+pub mod raw;
+mod stream;
+mod target;
+pub mod text;
+mod when;
+mod writer;
+
+use std::time::Duration;
+
+use crate::{
+    Result,
+    event::{Event, Gap},
+    ledger::Report,
+    schema::Schema,
+};
+
+pub use memory::{Item, Memory};
+pub use outlet::{Options, Outlet};
+pub use stream::{Encode, StreamSink};
+pub use when::TimeFormat;
+
+/// What a sink is told before the first event.
+#[derive(Clone, Debug)]
+pub struct Header<'a> {
+    /// The host's name.
+    pub host: &'a str,
+    /// The kernel's release, as `uname -r` gives it.
+    pub release: &'a str,
+    /// This boot's id.
+    pub boot_id: &'a str,
+    /// CLOCK_MONOTONIC and CLOCK_REALTIME nanoseconds at one moment: wall time = time - monotonic + realtime.
+    pub clock: Clock,
+    /// Each probe: what its events carry, and how it was attached.
+    pub probes: &'a [Probe<'a>],
+}
+
+/// One probe as a header tells it.
+#[derive(Clone, Debug)]
+pub struct Probe<'a> {
+    /// What its events carry.
+    pub schema: &'a Schema,
+    /// How it was attached, for example `kprobe on __x64_sys_write`.
+    pub attached: &'a str,
+}
+
+/// Two clocks read at one moment, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Clock {
+    /// CLOCK_MONOTONIC.
+    pub monotonic: u64,
+    /// CLOCK_REALTIME.
+    pub realtime: u64,
+}
+
+/// Something a stream tells that is neither an event nor a hole.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Note<'a> {
+    /// Something went wrong and the session goes on.
+    Error(&'a str),
+    /// A probe was attached or could not be.
+    Probe(&'a str),
+    /// The ledger as it stands.
+    Stats(&'a Report),
+}
+
+/// What became of the events a sink was handed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Handed on whole.
+    pub delivered: u64,
+    /// Not taken, since its queue was full.
+    pub dropped_queue: u64,
+    /// Taken and not handed on: an error, or stuck at the stop.
+    pub dropped_sink: u64,
+}
+
+/// Takes events.
+///
+/// No method waits for a slow reader: what there is no room for is dropped and counted. The one exception is
+/// [`Sink::settle`], which waits up to its bound.
+pub trait Sink {
+    /// Its name in the ledger.
+    fn name(&self) -> &str;
+
+    /// Takes what comes before the first event.
+    fn header(&mut self, header: &Header<'_>) -> Result<()>;
+
+    /// Takes an event.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Closed`](crate::ErrorKind::Closed) when whoever reads the output has gone, and
+    /// [`ErrorKind::Sink`](crate::ErrorKind::Sink) for what else can go wrong; the event is counted either way.
+    fn event(&mut self, event: &Event<'_>) -> Result<()>;
+
+    /// Takes a hole, at its place.
+    fn gap(&mut self, gap: &Gap) -> Result<()>;
+
+    /// Takes a note.
+    fn note(&mut self, note: &Note<'_>) -> Result<()>;
+
+    /// Starts handing on what is buffered; does not wait for it.
+    fn flush(&mut self) -> Result<()>;
+
+    /// Hands on what is buffered, waiting at most `bound`; what is left then is dropped and counted.
+    ///
+    /// After it the counts are final.
+    fn settle(&mut self, bound: Duration) -> Result<()>;
+
+    /// Takes the final ledger, after [`Sink::settle`]; waits at most a moment.
+    fn footer(&mut self, report: &Report) -> Result<()>;
+
+    /// The counts so far.
+    fn counts(&self) -> Counts;
+}

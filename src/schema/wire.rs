@@ -2,6 +2,9 @@
 
 use crate::record::Body;
 
+/// Scratch levels of one CPU: `TRACER_LEVELS` in `bpf/tracer.h`. Sequence numbers count per CPU and level.
+pub const LEVELS: usize = 4;
+
 /// What every event carries, whatever its probe. Must match `struct tracer_event` in `bpf/tracer.h`.
 ///
 /// The raw bytes open with a trace-entry head (`common_type`, `common_flags`, `common_preempt_count`,

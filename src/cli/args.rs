@@ -1,0 +1,198 @@
+//! What was typed.
+
+use std::{ffi::OsString, path::PathBuf, time::Duration};
+
+use clap::{Args as Group, Parser, Subcommand, ValueEnum};
+
+use super::units::{self, Wakeup};
+
+/// Live BPF tracing whose numbers add up.
+#[derive(Debug, Parser)]
+#[command(name = "tracer", version, arg_required_else_help = true, max_term_width = 110)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Stream events to stdout as they happen
+    Run(Run),
+    /// Measure this host's path from bpf_perf_event_output to a reader
+    Bench(Bench),
+}
+
+const RUN_HELP: &str = "\
+A SPEC is [NAME=]PROVIDER:TARGET[+OFFSET]. Providers: kprobe (k), kretprobe (kr), fentry (f), fexit (fr),
+tracepoint (t), rawtracepoint (rt), uprobe (u), uretprobe (ur), syscall (s). Without a SPEC: s:write.
+
+Examples:
+  tracer run                                 every write(2) on this host
+  tracer run s:openat -p 1234                one process and its children
+  tracer run k:vfs_write kr:vfs_read         kernel functions
+  tracer run t:sched:sched_process_exec      a tracepoint
+  tracer run -f json -n 1000 -- make         a command from its first instruction
+
+Exit codes: 0 clean stop, 1 runtime error, 2 usage, 3 this host does not allow it, 4 a probe is missing or cannot
+be attached, 5 loss beyond --fail-on-loss or books that do not balance, 6 the output failed; with a command, its
+status if all else is well.";
+
+/// `tracer run`
+#[derive(Debug, Group)]
+#[command(after_help = RUN_HELP)]
+pub struct Run {
+    /// What to trace
+    #[arg(value_name = "SPEC")]
+    pub specs: Vec<String>,
+
+    /// A command to run and trace, with its children
+    #[arg(last = true, value_name = "CMD")]
+    pub cmd: Vec<OsString>,
+
+    /// Trace this process and its children (or this thread); may be repeated
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', env = "TRACER_PID")]
+    pub pid: Vec<u32>,
+    /// Trace tasks whose name matches; * and ? match
+    #[arg(long, value_name = "GLOB", env = "TRACER_COMM")]
+    pub comm: Option<String>,
+    /// Trace tasks of this user, by name or id
+    #[arg(short = 'u', long = "uid", value_name = "USER", env = "TRACER_UID")]
+    pub uid: Option<String>,
+    /// Trace tasks in this cgroup v2 directory or below
+    #[arg(long, value_name = "PATH", env = "TRACER_CGROUP")]
+    pub cgroup: Option<PathBuf>,
+    /// Trace on these CPUs, such as 0-3,7
+    #[arg(short = 'C', long, value_name = "CPUS", env = "TRACER_CPUS")]
+    pub cpus: Option<String>,
+    /// Trace tracer itself, its ancestors and its readers too
+    #[arg(long, env = "TRACER_INCLUDE_SELF")]
+    pub include_self: bool,
+
+    /// Stop after so many events
+    #[arg(short = 'n', value_name = "N", env = "TRACER_COUNT")]
+    pub count: Option<u64>,
+    /// Stop after this time, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = units::time, env = "TRACER_DURATION")]
+    pub duration: Option<Duration>,
+
+    /// How events are written
+    #[arg(short, long, value_enum, default_value_t = Format::Text, env = "TRACER_FORMAT")]
+    pub format: Format,
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "FILE", env = "TRACER_OUTPUT")]
+    pub output: Option<PathBuf>,
+    /// The columns of text: time, comm, pid, tid, cpu, uid, cgroup, seq, name, args, or fields by name
+    #[arg(long, value_name = "LIST", env = "TRACER_FIELDS")]
+    pub fields: Option<String>,
+    /// The time column of text: none, delta, mono, wall or utc
+    #[arg(short, long, value_name = "HOW", default_value = "mono", env = "TRACER_TIME")]
+    pub time: String,
+    /// JSON integers of 64 bits: as numbers, exact in the text, or as strings for readers that keep doubles
+    #[arg(long, value_enum, default_value_t = JsonInt::Number, env = "TRACER_JSON_INT")]
+    pub json_int: JsonInt,
+
+    #[command(flatten)]
+    pub rings: Rings,
+
+    /// Exit with 5 if more than N events are missing at the end [default N: 0]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+          env = "TRACER_FAIL_ON_LOSS")]
+    pub fail_on_loss: Option<u64>,
+    /// What to do when a probe cannot be attached
+    #[arg(long, value_enum, default_value_t = Missing::Error, env = "TRACER_MISSING")]
+    pub missing: Missing,
+    /// Print the ledger to stderr in this interval
+    #[arg(long, value_name = "TIME", value_parser = units::time, env = "TRACER_STATS")]
+    pub stats: Option<Duration>,
+    /// Drop privileges to this user once the probes are attached
+    #[arg(long, value_name = "NAME", env = "TRACER_USER")]
+    pub user: Option<String>,
+    /// Resolve, load and attach, say what was done, and detach
+    #[arg(long)]
+    pub dry_run: bool,
+    /// No status and no summary; errors and loss are told all the same
+    #[arg(short, long, env = "TRACER_QUIET")]
+    pub quiet: bool,
+    /// Say more; the kernel counts our programs' runs as a check of `fired`
+    #[arg(short, long, env = "TRACER_VERBOSE")]
+    pub verbose: bool,
+    /// Colours
+    #[arg(long, value_enum, default_value_t = Color::Auto, env = "TRACER_COLOR")]
+    pub color: Color,
+}
+
+/// The rings.
+#[derive(Clone, Debug, Group)]
+pub struct Rings {
+    /// The ring of each CPU, in bytes [default: 1M, less where the limit says so]
+    #[arg(short = 'm', long = "ring", value_name = "SIZE", value_parser = units::size, env = "TRACER_RING")]
+    pub size: Option<usize>,
+    /// All rings together, in bytes
+    #[arg(long, value_name = "SIZE", value_parser = units::size, env = "TRACER_RING_TOTAL")]
+    pub ring_total: Option<usize>,
+    /// How long an event may wait in its ring
+    #[arg(long, value_name = "TIME", value_parser = units::time, default_value = "100ms", env = "TRACER_LATENCY")]
+    pub latency: Duration,
+    /// Wake the reader every N records, or with a unit every so many bytes, instead of by --latency
+    #[arg(long, value_name = "N|BYTES", value_parser = units::wakeup, env = "TRACER_WAKEUP")]
+    pub wakeup: Option<Wakeup>,
+}
+
+/// `tracer bench`
+#[derive(Debug, Group)]
+pub struct Bench {
+    /// How long to measure
+    #[arg(long, value_name = "TIME", value_parser = units::time, default_value = "2s")]
+    pub duration: Duration,
+    /// The CPU that calls write(2)
+    #[arg(short = 'C', long, value_name = "CPU", default_value_t = 0)]
+    pub cpu: u32,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub rings: Rings,
+}
+
+/// How events are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// One line an event, for people
+    Text,
+    /// NDJSON: a header, events and gaps, a footer
+    Json,
+    /// The raw bytes as a dump
+    Hex,
+    /// The raw bytes, framed by length
+    Raw,
+}
+
+/// JSON's integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum JsonInt {
+    Number,
+    String,
+}
+
+/// What to do when a probe cannot be attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Missing {
+    /// Stop with its reason
+    Error,
+    /// Say so and go on with the others
+    Warn,
+    /// Go on with the others
+    Ignore,
+}
+
+/// Colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}

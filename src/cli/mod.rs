@@ -1,0 +1,79 @@
+//! The command line: what was typed, what it means, and one file a subcommand.
+//!
+//! In come arguments; out go events on stdout, words on stderr, and an exit code.
+//!
+//! **Invariants.** Nothing of the library is reached but its public API. Stdout carries what was asked for and
+//! nothing else.
+
+mod args;
+mod bench;
+mod command;
+mod kin;
+mod output;
+mod plan;
+mod run;
+mod signal;
+mod status;
+mod summary;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracer::{Error, ErrorKind};
+
+use self::args::{Args, Command};
+
+/// The exit codes; the README and the man page have the same table.
+pub mod exit {
+    /// Something failed at run time.
+    pub const RUNTIME: u8 = 1;
+    /// The command line cannot be.
+    pub const USAGE: u8 = 2;
+    /// This host does not allow or have it.
+    pub const PRECONDITION: u8 = 3;
+    /// A probe is missing or could not be attached.
+    pub const ATTACH: u8 = 4;
+    /// More was lost than allowed, or the books do not balance.
+    pub const LOSS: u8 = 5;
+    /// A sink failed.
+    pub const SINK: u8 = 6;
+}
+
+/// Runs the command line and turns what went wrong into words and a code.
+pub fn main() -> ExitCode {
+    // Signals are taken by a thread of their own, so they are blocked before there is any other thread.
+    signal::block();
+    if let Some(failed) = command::trampoline() {
+        return failed;
+    }
+    let done = match Args::parse().command {
+        Command::Run(args) => run::run(args),
+        Command::Bench(args) => bench::run(args),
+    };
+    done.unwrap_or_else(|error| {
+        complain(&error);
+        ExitCode::from(code(&error))
+    })
+}
+
+/// Prints an error and its way out.
+fn complain(error: &Error) {
+    use std::io::Write;
+    let mut out = anstream::stderr().lock();
+    let (red, cyan) = (anstyle::AnsiColor::Red.on_default().bold(), anstyle::AnsiColor::Cyan.on_default());
+    let _ = writeln!(out, "{red}error{red:#}: {error}");
+    if let Some(help) = error.help() {
+        let _ = writeln!(out, "{cyan}help{cyan:#}: {help}");
+    }
+}
+
+fn code(error: &Error) -> u8 {
+    match error.kind() {
+        ErrorKind::Usage => exit::USAGE,
+        ErrorKind::Precondition => exit::PRECONDITION,
+        ErrorKind::Attach => exit::ATTACH,
+        ErrorKind::Sink => exit::SINK,
+        _ => exit::RUNTIME,
+    }
+}

@@ -1,0 +1,55 @@
+//! The sink that the arguments ask for.
+
+use std::{io::IsTerminal, os::fd::AsFd};
+
+use tracer::{
+    Result,
+    frontend::Control,
+    sink::{self, Outlet, StreamSink, hex::Hex, json, raw::Raw, text},
+};
+
+use super::args::{Color, Format, JsonInt, Run};
+
+/// The one sink of a run.
+pub type Output = StreamSink<Box<dyn sink::Encode>>;
+
+/// Opens stdout or the file, in the format asked for. `control` is stopped when it fails or its reader goes away.
+pub fn open(args: &Run, control: &Control) -> Result<Output> {
+    let stop = control.clone();
+    let options = sink::Options { on_failure: Some(Box::new(move || stop.stop())), ..Default::default() };
+    let outlet = match &args.output {
+        Some(path) => Outlet::create(path, options)?,
+        None => Outlet::new("stdout", std::io::stdout().as_fd(), options)?,
+    };
+    Ok(StreamSink::new(encoder(args)?, outlet))
+}
+
+fn encoder(args: &Run) -> Result<Box<dyn sink::Encode>> {
+    Ok(match args.format {
+        Format::Text => Box::new(text::Text::new(text_options(args)?)),
+        Format::Json => {
+            Box::new(json::Json::new(json::Options { int_strings: args.json_int == JsonInt::String }))
+        }
+        Format::Hex => Box::new(Hex::new(in_color(args))),
+        Format::Raw => Box::new(Raw::new()),
+    })
+}
+
+fn text_options(args: &Run) -> Result<text::Options> {
+    let mut options = text::Options { time: args.time.parse()?, color: in_color(args), ..Default::default() };
+    if let Some(list) = &args.fields {
+        options.columns = text::Column::parse_list(list)?;
+    }
+    Ok(options)
+}
+
+fn in_color(args: &Run) -> bool {
+    match args.color {
+        Color::Always => true,
+        Color::Never => false,
+        Color::Auto => {
+            let wanted = std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+            wanted && args.output.is_none() && std::io::stdout().is_terminal()
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The end of a run, on stderr: events, rate, and the ledger.
+
+use std::io::Write;
+
+use tracer::ledger::{Report, Tail};
+
+/// Writes the whole ledger.
+pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
+    let seconds = report.elapsed as f64 / 1e9;
+    let events = report.decoded() - report.beyond;
+    let rate = if seconds > 0.0 { events as f64 / seconds } else { 0.0 };
+    writeln!(out, "{events} events in {seconds:.3} s ({rate:.0}/s), {} missing", report.missing())?;
+    for p in &report.probes {
+        let a = &p.accounts;
+        write!(out, "  {}: fired {} = filtered {} + emitted {}", p.spec, a.fired, a.filtered, a.emitted)?;
+        if a.stored > 0 {
+            write!(out, " + stored {}", a.stored)?;
+        }
+        write!(out, " + failed {}", a.failed.total())?;
+        let causes: Vec<String> =
+            a.failed.causes().iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
+        if !causes.is_empty() {
+            write!(out, " ({})", causes.join(", "))?;
+        }
+        if a.compat > 0 {
+            write!(out, "; {} of the filtered were calls of 32-bit tasks", a.compat)?;
+        }
+        match p.missed {
+            Some(0) => {}
+            Some(n) => write!(out, "; missed {n}")?,
+            None => write!(out, "; missed unknown")?,
+        }
+        writeln!(out)?;
+    }
+    for c in report.cpus.iter().filter(|c| c.holes + c.enospc + c.corruptions + c.undecoded > 0) {
+        let kernel = c.kernel_lost.map_or("unknown".into(), |n| n.to_string());
+        write!(
+            out,
+            "  cpu {}: lost {} (the kernel's own count: {kernel}), other holes {}",
+            c.cpu,
+            c.lost,
+            { c.holes.saturating_sub(c.enospc) }
+        )?;
+        if c.corruptions + c.undecoded > 0 {
+            write!(out, ", {} corruptions, {} undecoded", c.corruptions, c.undecoded)?;
+        }
+        writeln!(out)?;
+    }
+    for s in report.sinks.iter().filter(|s| s.dropped_queue + s.dropped_sink > 0) {
+        writeln!(
+            out,
+            "  {}: delivered {}, dropped {} (queue full), {} (not written at the end)",
+            s.name, s.delivered, s.dropped_queue, s.dropped_sink
+        )?;
+    }
+    if report.beyond > 0 {
+        writeln!(out, "  {} more events came after the last that was asked for", report.beyond)?;
+    }
+    if report.excluded > 0 {
+        writeln!(out, "  {} processes left out as tracer's own (--include-self has them)", report.excluded)?;
+    }
+    if let Tail::Derived(why) = &report.tail {
+        writeln!(out, "  tail derived: {why}")?;
+    }
+    balance(out, report)
+}
+
+fn balance(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
+    if report.identities.is_empty() {
+        return Ok(());
+    }
+    for i in report.identities.iter().filter(|i| i.holds == Some(false)) {
+        writeln!(out, "balanced: no: {} ({})", i.name, i.says)?;
+        for remark in &i.remarks {
+            writeln!(out, "  {remark}")?;
+        }
+    }
+    if report.balanced() {
+        let checked: Vec<_> =
+            report.identities.iter().filter(|i| i.holds == Some(true)).map(|i| i.name).collect();
+        write!(out, "balanced: yes ({})", checked.join(", "))?;
+        let unknown: Vec<_> = report.identities.iter().filter(|i| i.holds.is_none()).collect();
+        if !unknown.is_empty() {
+            let names: Vec<_> = unknown.iter().map(|i| i.name).collect();
+            write!(out, "; unknown: {}", names.join(", "))?;
+        }
+        writeln!(out)?;
+        for remark in unknown.iter().flat_map(|i| &i.remarks) {
+            writeln!(out, "  {remark}")?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! Waits for any ring, a control handle, or time.
+
+use std::{os::fd::BorrowedFd, time::Duration};
+
+use nix::{
+    errno::Errno,
+    sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
+};
+
+use super::Control;
+use crate::{Error, ErrorKind, Result, ring::Set};
+
+/// An epoll set over rings and a control handle.
+///
+/// Readiness of a ring is one-shot and says nothing of what stood in it before it was registered, so whoever
+/// waits here drains every ring after registering and after every wait, woken or not.
+#[derive(Debug)]
+pub struct Poller {
+    epoll: Epoll,
+    generation: Option<u64>,
+}
+
+impl Poller {
+    /// A poller with nothing registered.
+    ///
+    /// # Errors
+    ///
+    /// Runtime, where no descriptor is to be had.
+    pub fn new() -> Result<Poller> {
+        Ok(Poller { epoll: create()?, generation: None })
+    }
+
+    /// Registers the rings, if `generation` says that they are others than last time. True if so: drain before
+    /// waiting.
+    ///
+    /// # Errors
+    ///
+    /// Runtime, with the descriptor that was refused.
+    pub fn register(&mut self, rings: &Set, generation: u64, control: &Control) -> Result<bool> {
+        if self.generation == Some(generation) {
+            return Ok(false);
+        }
+        self.epoll = create()?;
+        for (cpu, fd) in rings.fds() {
+            self.add(fd, &format!("the ring of CPU {cpu}"))?;
+        }
+        self.add(std::os::fd::AsFd::as_fd(control), "the control handle")?;
+        self.generation = Some(generation);
+        Ok(true)
+    }
+
+    fn add(&self, fd: BorrowedFd<'_>, what: &str) -> Result<()> {
+        self.epoll
+            .add(fd, EpollEvent::new(EpollFlags::EPOLLIN, 0))
+            .map_err(|e| Error::caused(ErrorKind::Runtime, format!("polling {what}"), e))
+    }
+
+    /// Waits until something is ready, at most `timeout`. True if something was, or a signal came.
+    ///
+    /// # Errors
+    ///
+    /// Runtime; never because of a signal.
+    pub fn wait(&self, timeout: Duration, control: &Control) -> Result<bool> {
+        // Rounded up, or the last fraction of a millisecond would spin.
+        let millis = timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128);
+        let timeout = EpollTimeout::try_from(millis as u64).unwrap_or(EpollTimeout::MAX);
+        let mut events = [EpollEvent::empty(); 64];
+        match self.epoll.wait(&mut events, timeout) {
+            Ok(0) => Ok(false),
+            Ok(_) => {
+                control.drain_wakes();
+                Ok(true)
+            }
+            Err(Errno::EINTR) => Ok(true),
+            Err(e) => Err(Error::caused(ErrorKind::Runtime, "waiting for rings", e)),
+        }
+    }
+}
+
+fn create() -> Result<Epoll> {
+    Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)
+        .map_err(|e| Error::caused(ErrorKind::Runtime, "making an epoll descriptor", e))
+}

@@ -1,0 +1,39 @@
+//! A loaded program to its hook.
+
+use libbpf_rs::{Link, ProgramMut, UprobeOpts};
+
+use super::{hook::How, libbpf};
+
+/// Attaches a loaded program where `how` says.
+pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
+    match how {
+        How::Kprobe { symbol, offset: 0 } | How::SyscallKprobe { symbol } => {
+            program.attach_kprobe(false, symbol)
+        }
+        How::Kprobe { symbol, offset } => Ok(libbpf::attach_kprobe_at(program, symbol, *offset)?),
+        How::Kretprobe { symbol } => program.attach_kprobe(true, symbol),
+        How::Fentry { .. } | How::Fexit { .. } | How::SyscallFentry { .. } | How::SyscallTpBtf { .. } => {
+            program.attach_trace()
+        }
+        How::Tracepoint { category, name, .. } => {
+            program.attach_tracepoint(libbpf_rs::TracepointCategory::Custom(category.clone()), name)
+        }
+        How::RawTracepoint { name } => program.attach_raw_tracepoint(name),
+        How::SyscallRawTp { .. } => program.attach_raw_tracepoint("sys_enter"),
+        How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false),
+        How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true),
+    }
+}
+
+fn uprobe(
+    program: &ProgramMut<'_>,
+    path: &str,
+    symbol: &str,
+    offset: u64,
+    retprobe: bool,
+) -> libbpf_rs::Result<Link> {
+    /// Every process that runs the file; which of them are wanted is the filter's to say.
+    const ALL: i32 = -1;
+    let opts = UprobeOpts { retprobe, func_name: Some(symbol.to_owned()), ..UprobeOpts::default() };
+    program.attach_uprobe_with_opts(ALL, path, offset as usize, opts)
+}

@@ -1,0 +1,241 @@
+//! Which tasks are traced, decided in the kernel before anything is copied.
+
+use std::{fs::File, os::fd::AsFd, path::PathBuf};
+
+use libbpf_rs::{MapCore, MapFlags, MapMut};
+
+use super::config::Config;
+use crate::{Error, ErrorKind, Result};
+
+/// The most processes that can be excluded: `TRACER_EXCLUDED` in `bpf/tracer.h`.
+pub const MAX_EXCLUDED: usize = 64;
+/// The longest `comm` is 15 bytes and a NUL (`TASK_COMM_LEN`).
+const MAX_COMM: usize = 15;
+
+const TARGET_PROCESS: u32 = 1;
+const TARGET_THREAD: u32 = 2;
+const TARGET_ARMED: u32 = 4;
+
+const FILTER_TARGETS: u32 = 1;
+const FILTER_UID: u32 = 2;
+const FILTER_COMM: u32 = 4;
+const FILTER_CGROUP: u32 = 8;
+const FILTER_CPUS: u32 = 16;
+/// The CPUs that the kernel's side has bits for.
+const MAX_CPUS: u32 = 64 * 64;
+
+/// A task to trace, by its id in this process's PID namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A process, and the children it forks from now on.
+    Process(u32),
+    /// One thread.
+    Thread(u32),
+    /// A process of ours: traced, with its children, from its next `execve` on, even if it is excluded.
+    OnExec(u32),
+}
+
+/// Which tasks are traced. All parts that are given must agree; the default is every task.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// These tasks alone; all where it is empty.
+    pub targets: Vec<Target>,
+    /// Tasks of this user, by effective id in the initial user namespace.
+    pub uid: Option<u32>,
+    /// Tasks whose `comm` matches: `*` is any bytes, `?` any one.
+    pub comm: Option<String>,
+    /// Tasks in this cgroup v2 directory or below it.
+    pub cgroup: Option<PathBuf>,
+    /// On these CPUs alone.
+    pub cpus: Option<Vec<u32>>,
+    /// Never these processes: the tracer itself and whoever reads its output, at most 64.
+    pub excluded: Vec<u32>,
+}
+
+impl Filter {
+    /// Whether targets are asked for, and so must be followed over fork, exec and exit.
+    pub(super) fn follows(&self) -> bool {
+        !self.targets.is_empty()
+    }
+
+    /// Writes the filter into a probe's configuration.
+    pub(super) fn configure(&self, config: &mut Config) -> Result<()> {
+        let mut filters = 0;
+        if self.follows() {
+            filters |= FILTER_TARGETS;
+        }
+        if let Some(uid) = self.uid {
+            filters |= FILTER_UID;
+            config.set_u32("uid", uid);
+        }
+        if let Some(pattern) = &self.comm {
+            filters |= FILTER_COMM;
+            let glob = Glob::new(pattern)?;
+            config
+                .set_u32s("comm_next", &glob.next)
+                .set_u32("comm_loop", glob.stay)
+                .set_u32("comm_accept", glob.accept);
+        }
+        if self.cgroup.is_some() {
+            filters |= FILTER_CGROUP;
+        }
+        if let Some(cpus) = &self.cpus {
+            filters |= FILTER_CPUS;
+            let mut bits = [0u64; 64];
+            for &cpu in cpus {
+                if cpu >= MAX_CPUS {
+                    return Err(Error::usage(format!("CPU {cpu}: up to {MAX_CPUS} CPUs can be told apart")));
+                }
+                bits[cpu as usize / 64] |= 1 << (cpu % 64);
+            }
+            let bytes: Vec<u8> = bits.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            config.set("cpus", &bytes);
+        }
+        let excluded = &self.excluded[..self.excluded.len().min(MAX_EXCLUDED)];
+        config
+            .set_u32("filters", filters)
+            .set_u32s("excluded", excluded)
+            .set_u32("excluded_len", excluded.len() as u32);
+        if let Some((dev, ino)) = pid_namespace()? {
+            config.set_u64("pidns_dev", dev).set_u64("pidns_ino", ino);
+        }
+        Ok(())
+    }
+
+    /// Puts the targets into the map that the programs look them up in.
+    pub(super) fn fill_targets(&self, map: &MapMut<'_>) -> Result<()> {
+        for target in &self.targets {
+            let (id, how) = match *target {
+                Target::Process(id) => (id, TARGET_PROCESS),
+                Target::Thread(id) => (id, TARGET_THREAD),
+                Target::OnExec(id) => (id, TARGET_ARMED),
+            };
+            map.update(&id.to_ne_bytes(), &how.to_ne_bytes(), MapFlags::ANY).map_err(|e| {
+                Error::caused(ErrorKind::Runtime, format!("adding process {id} to the traced ones"), e)
+                    .with_help("8192 processes can be followed at once")
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Puts the cgroup's descriptor where the programs find it.
+    pub(super) fn fill_cgroup(&self, map: &MapMut<'_>) -> Result<()> {
+        let Some(path) = &self.cgroup else { return Ok(()) };
+        let folder = File::open(path).map_err(|e| {
+            Error::caused(ErrorKind::Usage, format!("opening the cgroup {}", path.display()), e)
+        })?;
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&folder.as_fd());
+        map.update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY).map_err(|e| {
+            Error::caused(ErrorKind::Usage, format!("{} is no cgroup v2 directory", path.display()), e)
+                .with_help("give a directory below the mount of type cgroup2 (findmnt -t cgroup2)")
+        })
+    }
+}
+
+/// Device and inode of this process's PID namespace, unless it is the initial one.
+fn pid_namespace() -> Result<Option<(u64, u64)>> {
+    use std::os::linux::fs::MetadataExt;
+    /// `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
+    const INITIAL: u64 = 0xEFFF_FFFC;
+    let meta = std::fs::metadata("/proc/self/ns/pid").map_err(|e| {
+        Error::caused(ErrorKind::Precondition, "finding this process's PID namespace in /proc/self/ns/pid", e)
+            .with_help("mount procfs on /proc")
+    })?;
+    Ok((meta.st_ino() != INITIAL).then(|| (meta.st_dev(), meta.st_ino())))
+}
+
+/// A glob as a bit-parallel automaton over the states "the first i tokens have matched".
+struct Glob {
+    /// For each byte, the states it leads on from.
+    next: [u32; 256],
+    /// The states that any byte leads back to: a `*` follows them.
+    stay: u32,
+    /// The final state.
+    accept: u32,
+}
+
+impl Glob {
+    fn new(pattern: &str) -> Result<Glob> {
+        let mut glob = Glob { next: [0; 256], stay: 0, accept: 0 };
+        let mut state = 0u32;
+        for byte in pattern.bytes() {
+            if byte == b'*' {
+                glob.stay |= 1 << state;
+                continue;
+            }
+            if state as usize == MAX_COMM {
+                return Err(Error::usage(format!(
+                    "--comm '{pattern}' can never match: a task's name has 15 bytes at most"
+                )));
+            }
+            match byte {
+                b'?' => glob.next.iter_mut().for_each(|n| *n |= 1 << state),
+                _ => glob.next[usize::from(byte)] |= 1 << state,
+            }
+            state += 1;
+        }
+        glob.accept = 1 << state;
+        Ok(glob)
+    }
+
+    #[cfg(test)]
+    fn matches(&self, text: &str) -> bool {
+        let step = |state, byte| ((state & self.next[usize::from(byte)]) << 1) | (state & self.stay);
+        text.bytes().fold(1, step) & self.accept != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The textbook matcher, to judge the automaton by.
+    fn naive(pattern: &[u8], text: &[u8]) -> bool {
+        match (pattern.first(), text.first()) {
+            (None, None) => true,
+            (Some(b'*'), _) => naive(&pattern[1..], text) || (!text.is_empty() && naive(pattern, &text[1..])),
+            (Some(b'?'), Some(_)) => naive(&pattern[1..], &text[1..]),
+            (Some(p), Some(t)) if p == t => naive(&pattern[1..], &text[1..]),
+            _ => false,
+        }
+    }
+
+    #[test]
+    fn globs_match_as_the_naive_matcher_does() {
+        let words =
+            ["", "a", "b", "ab", "aab", "abb", "dd", "add", "daddy", "abababab", "bash", "kworker/0:1"];
+        let patterns = [
+            "",
+            "*",
+            "?",
+            "a*",
+            "*b",
+            "a?b",
+            "*a*b*",
+            "dd",
+            "?dd*",
+            "**",
+            "*?*",
+            "ba?h",
+            "kworker/*",
+            "a**b",
+            "?*?",
+        ];
+        for pattern in patterns {
+            let glob = Glob::new(pattern).unwrap();
+            for word in words {
+                assert_eq!(
+                    glob.matches(word),
+                    naive(pattern.as_bytes(), word.as_bytes()),
+                    "{pattern} on {word}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_pattern_longer_than_any_name_is_refused() {
+        assert!(Glob::new("123456789012345").is_ok());
+        assert!(Glob::new("1234567890123456").is_err());
+    }
+}

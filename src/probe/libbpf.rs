@@ -1,0 +1,45 @@
+//! What libbpf offers and libbpf-rs does not: a kprobe within a function, and the kernel's run counts.
+#![allow(unsafe_code)]
+// JUSTIFICATION: two calls of libbpf's C API have no safe wrapper in libbpf-rs 0.27. Both take pointers that
+// are valid for the call alone, and what they return is given an owner at once.
+
+use std::{
+    ffi::CString,
+    io,
+    os::fd::{FromRawFd, OwnedFd},
+    ptr::NonNull,
+};
+
+use libbpf_rs::{AsRawLibbpf, Link, ProgramMut, libbpf_sys};
+
+/// Attaches a program to an instruction within a kernel function.
+pub fn attach_kprobe_at(program: &ProgramMut<'_>, symbol: &str, offset: u64) -> io::Result<Link> {
+    let name = CString::new(symbol)?;
+    let opts = libbpf_sys::bpf_kprobe_opts {
+        sz: size_of::<libbpf_sys::bpf_kprobe_opts>() as libbpf_sys::size_t,
+        offset: offset as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    // SAFETY: the program belongs to a loaded object that outlives this call (it is borrowed), name and opts
+    // live until it returns, and libbpf keeps neither (`bpf_program__attach_kprobe_opts` copies the name into
+    // a perf_event_attr that is gone after perf_event_open).
+    let link = unsafe {
+        libbpf_sys::bpf_program__attach_kprobe_opts(program.as_libbpf_object().as_ptr(), name.as_ptr(), &opts)
+    };
+    // libbpf 1.x returns NULL and sets errno.
+    let link = NonNull::new(link).ok_or_else(io::Error::last_os_error)?;
+    // SAFETY: libbpf has just made the link and nothing else owns it.
+    Ok(unsafe { Link::from_ptr(link) })
+}
+
+/// Makes the kernel count runs of BPF programs until the descriptor is closed (`BPF_ENABLE_STATS`, from 5.8).
+pub fn enable_run_counts() -> io::Result<OwnedFd> {
+    // SAFETY: takes an integer and returns a descriptor or a negative errno; no memory is passed.
+    let fd = unsafe { libbpf_sys::bpf_enable_stats(libbpf_sys::BPF_STATS_RUN_TIME) };
+    if fd < 0 {
+        return Err(io::Error::from_raw_os_error(-fd));
+    }
+    // SAFETY: the kernel has just made this descriptor for us (`bpf_enable_runtime_stats`,
+    // kernel/bpf/syscall.c) and nothing else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}

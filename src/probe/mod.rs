@@ -1,0 +1,40 @@
+//! Specs in, attached BPF programs out: all that this crate has to do with libbpf.
+//!
+//! In come [`Spec`]s and a [`Filter`]; out come programs attached to the kernel, the descriptor of the perf
+//! event array they emit into, the [`Schema`] of each one's events, and the kernel's side of the accounts.
+//!
+//! ```text
+//!   Spec ─► resolve ─► [Hook, Hook, …] ─► object: configured, loaded ─► attach ─► Link
+//!             names, BTF,  best first       one object a probe,           on failure: why, and
+//!             formats                       maps shared with the base     the next hook
+//! ```
+//!
+//! **Invariants.** No ring is opened or read here; whoever has rings puts them into [`Probes::array`] before
+//! it calls [`Probes::attach`]. Nothing here prints: what is worth a word is returned. An object is opened
+//! per probe and its configuration frozen before the load, so a loaded program holds no code that its probe
+//! does not use. Our own events never exceed [`MAX_RAW`] bytes, which is what makes borrowed reads of their
+//! rings sound.
+
+mod attach;
+mod bench;
+mod config;
+mod counters;
+mod filter;
+mod hook;
+mod libbpf;
+mod object;
+mod preflight;
+mod probes;
+mod resolve;
+mod signature;
+mod spec;
+mod tracefs;
+
+pub use bench::Bench;
+pub use filter::{Filter, Target};
+pub use probes::{Attached, Probes};
+pub use spec::{Provider, Spec};
+
+/// The largest sample our programs emit: `sizeof(struct tracer_event)` in `bpf/tracer.h`, which is what the
+/// end marker and the benchmark stay below.
+pub const MAX_RAW: usize = 108;

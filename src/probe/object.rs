@@ -1,0 +1,153 @@
+//! Our BPF object: opened once per probe, configured, its maps shared, loaded.
+
+use std::sync::{Mutex, OnceLock};
+
+use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+
+use super::{config::Config, filter::Filter};
+use crate::{Error, ErrorKind, Result};
+
+/// libelf reads its structures where they lie, so they must be aligned.
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+static MAIN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer.bpf.o")));
+static STRICT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer_strict.bpf.o")));
+
+static BENCH: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bench.bpf.o")));
+
+/// The object with every program, for its BTF.
+pub(super) static OBJECT: &[u8] = &MAIN.0;
+
+/// The maps that all probes share.
+pub(super) const SHARED: [&str; 5] = ["events", "accounts", "cpus", "targets", "cgroups"];
+
+/// What libbpf had to say since it was last asked; the verifier's log among it.
+static SAID: Mutex<String> = Mutex::new(String::new());
+
+fn listen(level: PrintLevel, text: String) {
+    if let (PrintLevel::Warn, Ok(mut said)) = (level, SAID.lock()) {
+        // The end of a verifier's log is what matters, and its size has no bound.
+        if said.len() > 64 << 10 {
+            said.clear();
+        }
+        said.push_str(&text);
+    }
+}
+
+/// Takes what libbpf said.
+pub(super) fn take_said() -> String {
+    SAID.lock().map(|mut said| std::mem::take(&mut *said)).unwrap_or_default()
+}
+
+/// Opens the object that fits this kernel, and routes libbpf's messages to [`take_said`].
+pub(super) fn open() -> Result<OpenObject> {
+    static STRICT_NESTING: OnceLock<bool> = OnceLock::new();
+    set_print(Some((PrintLevel::Warn, listen)));
+    let strict = *STRICT_NESTING.get_or_init(|| !atomics_return_values());
+    take_said();
+    open_bytes(if strict { &STRICT.0 } else { &MAIN.0 })
+}
+
+/// Opens the benchmark's object.
+pub(super) fn open_bench() -> Result<OpenObject> {
+    set_print(Some((PrintLevel::Warn, listen)));
+    open_bytes(&BENCH.0)
+}
+
+fn open_bytes(bytes: &[u8]) -> Result<OpenObject> {
+    let mut open = ObjectBuilder::default()
+        .name("tracer")
+        .and_then(|builder| builder.open_memory(bytes))
+        .map_err(|e| Error::caused(ErrorKind::Runtime, "opening the BPF object inside this program", e))?;
+    for mut program in open.progs_mut() {
+        program.set_autoload(false);
+    }
+    Ok(open)
+}
+
+/// Whether this kernel takes atomics that return the old value (from 5.12 on).
+fn atomics_return_values() -> bool {
+    let Ok(mut open) = open_bytes(&MAIN.0) else { return false };
+    for mut map in open.maps_mut() {
+        let needed = map.name() == "cpus";
+        if !needed && map.set_autocreate(false).is_err() {
+            return false;
+        }
+    }
+    select(&mut open, "feature_fetch");
+    open.load().is_ok()
+}
+
+/// Marks the programs to be loaded.
+pub(super) fn select(open: &mut OpenObject, name: &str) {
+    for mut program in open.progs_mut().filter(|p| p.name() == name) {
+        program.set_autoload(true);
+    }
+}
+
+/// What of a configuration every probe of a session has in common.
+pub(super) struct Common<'a> {
+    pub filter: &'a Filter,
+    pub probes: usize,
+}
+
+/// Fills in the constants of an opened object.
+pub(super) fn configure(
+    open: &mut OpenObject,
+    common: &Common<'_>,
+    probe: usize,
+    more: impl FnOnce(&mut Config),
+) -> Result<()> {
+    let Some(mut rodata) = open.maps_mut().find(|m| m.name().to_string_lossy().ends_with(".rodata")) else {
+        return Err(Error::new(ErrorKind::Runtime, "the BPF object inside this program has no .rodata"));
+    };
+    let Some(bytes) = rodata.initial_value_mut() else {
+        return Err(Error::new(ErrorKind::Runtime, "the .rodata of the BPF object cannot be set"));
+    };
+    let mut config = Config::zeroed(bytes.len())?;
+    config.set_u32("probe", probe as u32).set_u32("probes", common.probes as u32);
+    config.set_u32("common_type", FIRST_TYPE + probe as u32);
+    common.filter.configure(&mut config)?;
+    more(&mut config);
+    bytes.copy_from_slice(config.bytes());
+    Ok(())
+}
+
+/// Our event types stand above those of any kernel's own tracepoints.
+const FIRST_TYPE: u32 = 0x7000;
+
+/// Lets an opened object use the maps of a loaded one.
+pub(super) fn share_maps(open: &mut OpenObject, base: &Object) -> Result<()> {
+    use std::os::fd::AsFd;
+    for name in SHARED {
+        let (Some(mut map), Some(shared)) = (
+            open.maps_mut().find(|m| m.name() == name),
+            base.maps().find(|m| libbpf_rs::MapCore::name(m) == name),
+        ) else {
+            continue;
+        };
+        map.reuse_fd(shared.as_fd())
+            .map_err(|e| Error::caused(ErrorKind::Runtime, format!("sharing the BPF map '{name}'"), e))?;
+    }
+    Ok(())
+}
+
+/// Loads an opened object.
+pub(super) fn load(open: OpenObject) -> Result<Object> {
+    take_said();
+    open.load().map_err(|e| {
+        let said = take_said();
+        let error = Error::caused(ErrorKind::Runtime, "loading a BPF program", e);
+        match said.lines().rev().find(|l| !l.trim().is_empty() && !l.contains("END PROG LOAD LOG")) {
+            _ if said.is_empty() => error,
+            Some(_) => error.with_help(format!("the kernel said:\n{}", tail(&said, 12))),
+            None => error,
+        }
+    })
+}
+
+fn tail(text: &str, lines: usize) -> String {
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}

@@ -1,0 +1,376 @@
+//! A session's programs: opened, configured, loaded, attached, and counted.
+
+use std::{
+    fs, io,
+    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+};
+
+use libbpf_rs::{Link, MapCore, Object, OpenObject, ProgramInput, ProgramMut};
+
+use super::{
+    attach,
+    counters::Counters,
+    filter::Filter,
+    hook::{Hook, How},
+    libbpf,
+    object::{self, Common},
+    preflight,
+    resolve::resolve,
+    signature,
+    spec::{Provider, Spec},
+    tracefs,
+};
+use crate::{
+    Error, ErrorKind, Result,
+    ledger::Accounts,
+    schema::{LEVELS, Schema},
+};
+
+/// Programs that keep the set of traced processes, attached before all others.
+const FOLLOWERS: [(&str, &str); 3] = [
+    ("follow_fork", "sched_process_fork"),
+    ("follow_exec", "sched_process_exec"),
+    ("follow_exit", "sched_process_exit"),
+];
+
+/// `BPF_F_TEST_RUN_ON_CPU`
+const TEST_RUN_ON_CPU: u32 = 1;
+
+/// A probe that is attached, or was.
+#[derive(Debug)]
+pub struct Attached {
+    /// What its events carry.
+    pub schema: Schema,
+    /// How it is attached, for example `kprobe on __x64_sys_write`.
+    pub how: String,
+    /// Better ways that this kernel refused, and why.
+    pub passed_over: Vec<String>,
+    program: &'static str,
+    object: Object,
+    link: Option<Link>,
+}
+
+/// All programs of a session and the maps they share.
+///
+/// Dropping it detaches and unloads them.
+#[derive(Debug)]
+pub struct Probes {
+    attached: Vec<Attached>,
+    followers: Vec<Link>,
+    base: Object,
+    array: OwnedFd,
+    counters: Counters,
+    filter: Filter,
+    /// The most probes, our own included.
+    ids: usize,
+    run_counts: Option<OwnedFd>,
+}
+
+impl Probes {
+    /// The probe id of our own programs: the end marker and those that follow processes.
+    pub const OWN: usize = 0;
+
+    /// Loads our own programs and makes the maps, for up to `probes` probes.
+    ///
+    /// # Errors
+    ///
+    /// A precondition where this process lacks the capabilities or the kernel cannot load BPF programs.
+    pub fn open(filter: Filter, probes: usize) -> Result<Probes> {
+        preflight::rights()?;
+        let ids = probes + 1;
+        let possible = libbpf_rs::num_possible_cpus()
+            .map_err(|e| Error::caused(ErrorKind::Runtime, "counting the possible CPUs", e))?;
+        let mut open = object::open()?;
+        for mut map in open.maps_mut() {
+            let entries = match map.name().to_str() {
+                Some("events" | "cpus") => possible,
+                Some("accounts") => possible * ids,
+                _ => continue,
+            };
+            map.set_max_entries(entries as u32)
+                .map_err(|e| Error::caused(ErrorKind::Runtime, "sizing a BPF map", e))?;
+        }
+        object::select(&mut open, "end_marker");
+        if filter.follows() {
+            FOLLOWERS.iter().for_each(|(name, _)| object::select(&mut open, name));
+        }
+        object::configure(&mut open, &Common { filter: &filter, probes: ids }, Probes::OWN, |_| {})?;
+        let mut base =
+            object::load(open).map_err(|e| e.context("the programs of the tracer itself were refused"))?;
+        for map in base.maps_mut() {
+            match map.name().to_str() {
+                Some("targets") => filter.fill_targets(&map)?,
+                Some("cgroups") => filter.fill_cgroup(&map)?,
+                _ => {}
+            }
+        }
+        let map = |name: &str| base.maps().find(|m| m.name() == name);
+        let (Some(events), Some(accounts), Some(cpus)) = (map("events"), map("accounts"), map("cpus")) else {
+            return Err(Error::new(ErrorKind::Runtime, "the BPF object inside this program lacks its maps"));
+        };
+        let array = events.as_fd().try_clone_to_owned().map_err(|e| {
+            Error::caused(ErrorKind::Runtime, "duplicating the perf event array's descriptor", e)
+        })?;
+        let counters = Counters::map(accounts.as_fd(), Some(cpus.as_fd()), possible, ids)?;
+        let mut probes = Probes {
+            attached: Vec::new(),
+            followers: Vec::new(),
+            base,
+            array,
+            counters,
+            filter,
+            ids,
+            run_counts: None,
+        };
+        probes.follow()?;
+        Ok(probes)
+    }
+
+    fn follow(&mut self) -> Result<()> {
+        if !self.filter.follows() {
+            return Ok(());
+        }
+        for (name, tracepoint) in FOLLOWERS {
+            let program = self.base.progs_mut().find(|p| p.name() == name);
+            let link = program.map(|p| p.attach_raw_tracepoint(tracepoint)).transpose().map_err(|e| {
+                Error::caused(
+                    ErrorKind::Attach,
+                    format!("following processes by the raw tracepoint {tracepoint}"),
+                    e,
+                )
+            })?;
+            self.followers.extend(link);
+        }
+        Ok(())
+    }
+
+    /// The perf event array that every program emits into, for whoever has rings.
+    pub fn array(&self) -> BorrowedFd<'_> {
+        self.array.as_fd()
+    }
+
+    /// Resolves, loads and attaches one spec: the best hook that this kernel takes.
+    ///
+    /// # Errors
+    ///
+    /// Says why no hook could be attached: the symbol is absent, the kernel has no kprobes, a right is missing.
+    pub fn attach(&mut self, spec: &Spec) -> Result<&Attached> {
+        let hooks = resolve(spec)?;
+        let mut passed_over = Vec::new();
+        let last = hooks.len() - 1;
+        for (i, hook) in hooks.iter().enumerate() {
+            match self.try_hook(spec, hook) {
+                Ok(attached) => {
+                    self.attached.push(Attached { passed_over, ..attached });
+                    return Ok(&self.attached[self.attached.len() - 1]);
+                }
+                Err(Refused::Ours(error)) => return Err(error),
+                Err(Refused::Kernels(cause)) if i == last => {
+                    return Err(preflight::explain(spec, hook, &cause));
+                }
+                Err(Refused::Kernels(cause)) => passed_over.push(preflight::reason(hook, &cause)),
+            }
+        }
+        Err(Error::new(ErrorKind::Attach, format!("{spec}: this kernel has no hook for it")))
+    }
+
+    fn try_hook(&self, spec: &Spec, hook: &Hook) -> Result<Attached, Refused> {
+        let mut attached = self.load_hook(spec, hook)?;
+        let (object, name) = (&attached.object, attached.program);
+        let attach = || {
+            let program = object.progs_mut().find(|p| p.name() == name);
+            program.map(|p| attach::attach(&p, &hook.how)).transpose()
+        };
+        // A tracepoint's id is read from tracefs, which may be mounted on that thread alone.
+        let link = if hook.how.needs_tracefs() { tracefs::with(|_| Ok(attach()))? } else { attach() }?;
+        attached.link = link;
+        Ok(attached)
+    }
+
+    fn load_hook(&self, spec: &Spec, hook: &Hook) -> Result<Attached, Refused> {
+        let id = self.attached.len() + 1;
+        if id >= self.ids {
+            return Err(Refused::Ours(Error::new(
+                ErrorKind::Runtime,
+                "more probes than the accounts were made for",
+            )));
+        }
+        let name = hook.how.program();
+        let mut open = object::open()?;
+        object::select(&mut open, name);
+        set_trampoline(&mut open, name, hook)?;
+        object::share_maps(&mut open, &self.base)?;
+        object::configure(&mut open, &Common { filter: &self.filter, probes: self.ids }, id, |c| {
+            hook.configure(c)
+        })?;
+        let object = open.load()?;
+        Ok(Attached {
+            schema: hook.schema(spec),
+            how: hook.how.to_string(),
+            passed_over: Vec::new(),
+            program: name,
+            object,
+            link: None,
+        })
+    }
+
+    /// Loads a probe that fires by [`Probes::fire`] alone: the same program as a raw tracepoint's.
+    pub fn attach_by_hand(&mut self, name: &str) -> Result<usize> {
+        let spec = Spec {
+            name: Some(name.to_owned()),
+            provider: Provider::RawTracepoint,
+            scope: String::new(),
+            target: name.to_owned(),
+            offset: 0,
+        };
+        let hook = Hook::entry(How::RawTracepoint { name: name.to_owned() }, signature::registers());
+        let attached = self.load_hook(&spec, &hook).map_err(|refused| match refused {
+            Refused::Ours(error) => error,
+            Refused::Kernels(cause) => preflight::explain(&spec, &hook, &cause),
+        })?;
+        self.attached.push(Attached { how: "test-run".into(), ..attached });
+        Ok(self.attached.len())
+    }
+
+    /// Runs a raw tracepoint's program once on `cpu` with these arguments (`BPF_PROG_TEST_RUN`).
+    ///
+    /// # Errors
+    ///
+    /// The kernel's refusal: the CPU is offline (ENXIO), or this process may not make bpf(2) calls.
+    pub fn fire(&self, id: usize, cpu: u32, args: &[u64; 6]) -> io::Result<()> {
+        let probe = id.checked_sub(1).and_then(|i| self.attached.get(i));
+        let probe = probe.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        test_run(&probe.object, probe.program, cpu, args)
+    }
+
+    /// Writes an end marker of four bytes into the ring of `cpu`: it flushes a pending loss as a LOST record and
+    /// proves that slot and ring are still ours. What became of it is in the accounts of [`Probes::OWN`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Probes::fire`].
+    pub fn mark_end(&self, cpu: u32) -> io::Result<()> {
+        test_run(&self.base, "end_marker", cpu, &[0; 6])
+    }
+
+    /// Detaches every probe. Programs that run at this moment may still emit; see `membarrier(2)`.
+    pub fn detach(&mut self) {
+        for probe in &mut self.attached {
+            probe.link = None;
+        }
+        self.followers.clear();
+    }
+
+    /// The probes, in the order of their ids from 1 on.
+    pub fn attached(&self) -> &[Attached] {
+        &self.attached
+    }
+
+    /// The schema of the events that carry this probe id.
+    #[inline]
+    pub fn schema(&self, id: u16) -> Option<&Schema> {
+        self.attached.get(usize::from(id).checked_sub(1)?).map(|a| &a.schema)
+    }
+
+    /// How many CPUs there can be: their accounts exist whether they are online or not.
+    pub fn possible_cpus(&self) -> u32 {
+        self.counters.possible()
+    }
+
+    /// How many probe ids have accounts, [`Probes::OWN`] included.
+    pub fn ids(&self) -> usize {
+        self.ids
+    }
+
+    /// One probe's accounts on one CPU.
+    pub fn accounts(&self, cpu: u32, id: usize) -> Accounts {
+        self.counters.accounts(cpu, id)
+    }
+
+    /// How many sequence numbers each scratch level of a CPU has given out, modulo 2^32.
+    pub fn attempts(&self, cpu: u32) -> [u32; LEVELS] {
+        self.counters.attempts(cpu)
+    }
+
+    /// Makes the kernel count the runs of BPF programs, as a second source for `fired`; costs some ns a run.
+    ///
+    /// Call it before [`Probes::attach`].
+    pub fn count_runs(&mut self) -> io::Result<()> {
+        self.run_counts = Some(libbpf::enable_run_counts()?);
+        Ok(())
+    }
+
+    /// How often the kernel ran a probe's program; `None` where it was not asked to count.
+    pub fn runs(&self, id: usize) -> Option<u64> {
+        self.run_counts.as_ref()?;
+        let of = |object: &Object, name: Option<&str>| {
+            let programs = object.progs().filter(|p| name.is_none_or(|n| p.name() == n));
+            programs.map(|p| fdinfo(p.as_fd(), "run_cnt:")).sum::<Option<u64>>()
+        };
+        match id.checked_sub(1) {
+            // Those that were not loaded have no descriptor.
+            None => {
+                let loaded = self.base.progs().filter(|p| p.autoload());
+                loaded.map(|p| fdinfo(p.as_fd(), "run_cnt:")).sum()
+            }
+            Some(i) => self.attached.get(i).and_then(|a| of(&a.object, Some(a.program))),
+        }
+    }
+
+    /// How often the kernel skipped a probe's program since it ran already on that CPU (from 5.12).
+    pub fn recursion_misses(&self, id: usize) -> Option<u64> {
+        let probe = self.attached.get(id.checked_sub(1)?)?;
+        let program = probe.object.progs().find(|p| p.name() == probe.program)?;
+        fdinfo(program.as_fd(), "recursion_misses:")
+    }
+}
+
+/// Why a hook did not come about.
+pub(super) enum Refused {
+    /// The kernel or libbpf refused it; another hook may do.
+    Kernels(libbpf_rs::Error),
+    /// Something else is wrong, and no other hook will help.
+    Ours(Error),
+}
+
+impl From<libbpf_rs::Error> for Refused {
+    fn from(error: libbpf_rs::Error) -> Refused {
+        Refused::Kernels(error)
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Ours(error)
+    }
+}
+
+fn set_trampoline(open: &mut OpenObject, name: &str, hook: &Hook) -> libbpf_rs::Result<()> {
+    let Some(function) = hook.how.trampoline() else { return Ok(()) };
+    open.progs_mut()
+        .filter(|p| p.name() == name)
+        .try_for_each(|mut p| p.set_attach_target(0, Some(function.to_owned())))
+}
+
+pub(super) fn test_run(object: &Object, name: &str, cpu: u32, args: &[u64; 6]) -> io::Result<()> {
+    let Some(program) = object.progs_mut().find(|p: &ProgramMut<'_>| p.name() == name) else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let mut context: Vec<u8> = args.iter().flat_map(|a| a.to_ne_bytes()).collect();
+    let input = ProgramInput {
+        context_in: Some(&mut context),
+        cpu,
+        flags: TEST_RUN_ON_CPU,
+        ..ProgramInput::default()
+    };
+    match program.test_run(input) {
+        Ok(_) => Ok(()),
+        Err(e) => Err(preflight::os_error(&e)),
+    }
+}
+
+/// A number that the kernel tells of a BPF descriptor (`bpf_prog_show_fdinfo`, kernel/bpf/syscall.c).
+fn fdinfo(fd: BorrowedFd<'_>, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).ok()?;
+    text.lines().find_map(|l| l.strip_prefix(key))?.trim().parse().ok()
+}

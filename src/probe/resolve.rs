@@ -1,0 +1,158 @@
+//! A spec to the hooks that can serve it, best first.
+
+use std::{path::PathBuf, str::FromStr};
+
+use syscalls::Sysno;
+
+use super::{
+    hook::{Hook, How},
+    preflight::near,
+    signature::{self, Param},
+    spec::{Provider, Spec},
+    tracefs,
+};
+use crate::{Error, ErrorKind, Result, schema::format};
+
+/// The hooks for a spec, in the order in which they are to be tried.
+pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
+    let symbol = spec.target.clone();
+    let one = |hook: Hook| Ok(vec![hook]);
+    match spec.provider {
+        Provider::Kprobe => {
+            let params = match spec.offset {
+                0 => signature::function(&symbol).map(|s| s.params),
+                _ => None,
+            };
+            one(Hook::entry(
+                How::Kprobe { symbol, offset: spec.offset },
+                params.unwrap_or_else(signature::registers),
+            ))
+        }
+        Provider::Kretprobe => {
+            let known = signature::function(&symbol);
+            let ret = known.map_or_else(|| Some(signature::plain_return()), |s| s.ret);
+            one(Hook::exit(How::Kretprobe { symbol }, ret, Vec::new()))
+        }
+        Provider::Fentry => {
+            let known = traced_function(spec)?;
+            one(Hook::entry(How::Fentry { symbol }, known.params))
+        }
+        Provider::Fexit => {
+            let known = traced_function(spec)?;
+            one(Hook::exit(How::Fexit { symbol }, known.ret, known.params))
+        }
+        Provider::RawTracepoint => {
+            let params = signature::raw_tracepoint(&symbol).ok_or_else(|| {
+                missing(spec, "this kernel's BTF knows no such raw tracepoint").with_help(near(
+                    &symbol,
+                    signature::raw_tracepoint_names(),
+                    |n| format!("rt:{n}"),
+                ))
+            })?;
+            one(Hook::entry(How::RawTracepoint { name: symbol }, params))
+        }
+        Provider::Tracepoint => one(tracepoint(spec)?),
+        Provider::Uprobe => {
+            let path = program_path(spec)?;
+            let how = How::Uprobe { path, symbol, offset: spec.offset };
+            one(Hook::entry(how, signature::registers()))
+        }
+        Provider::Uretprobe => {
+            let path = program_path(spec)?;
+            one(Hook::exit(How::Uretprobe { path, symbol }, Some(signature::plain_return()), Vec::new()))
+        }
+        Provider::Syscall => syscall(spec),
+    }
+}
+
+fn missing(spec: &Spec, why: &str) -> Error {
+    Error::new(ErrorKind::Attach, format!("{spec}: cannot attach: {why}"))
+}
+
+fn traced_function(spec: &Spec) -> Result<signature::Signature> {
+    signature::function(&spec.target).ok_or_else(|| super::preflight::explain_absent(spec, &spec.target))
+}
+
+fn tracepoint(spec: &Spec) -> Result<Hook> {
+    let text = tracefs::format(&spec.scope, &spec.target)?.ok_or_else(|| {
+        let categories = tracefs::categories();
+        if categories.contains(&spec.scope) {
+            missing(spec, "this kernel has no such tracepoint").with_help(near(
+                &spec.target,
+                tracefs::names(&spec.scope),
+                |n| format!("t:{}:{n}", spec.scope),
+            ))
+        } else {
+            missing(spec, "this kernel has no such category of tracepoints").with_help(near(
+                &spec.scope,
+                categories,
+                |c| format!("t:{c}:…"),
+            ))
+        }
+    })?;
+    let captured: Vec<(Param, (u16, u16))> = format::parse(&text)
+        .iter()
+        .filter_map(|f| Some((signature::format_param(f)?, (f.offset as u16, f.size as u16))))
+        .take(Hook::MAX_ARGS)
+        .collect();
+    let (params, places) = captured.into_iter().unzip();
+    let how = How::Tracepoint { category: spec.scope.clone(), name: spec.target.clone(), places };
+    Ok(Hook::entry(how, params))
+}
+
+/// A program by path, or by name as the shell would find it.
+fn program_path(spec: &Spec) -> Result<String> {
+    let asked = PathBuf::from(&spec.scope);
+    if asked.is_file() {
+        return Ok(spec.scope.clone());
+    }
+    let cannot = |why: &str| Error::new(ErrorKind::Attach, format!("{spec}: cannot attach: {why}"));
+    if spec.scope.contains('/') {
+        return Err(cannot(&format!("there is no file {}", spec.scope)));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(&spec.scope)).find(|p| p.is_file());
+    found.map(|p| p.to_string_lossy().into_owned()).ok_or_else(|| {
+        cannot(&format!("no program '{}' is in PATH", spec.scope)).with_help("give its whole path")
+    })
+}
+
+/// The hooks that see one system call, in the order of what each costs the traced call and everybody else's:
+/// a trampoline, a kprobe, then hooks on every system call of the machine, of which the one that needs no
+/// helper to read the arguments comes first.
+fn syscall(spec: &Spec) -> Result<Vec<Hook>> {
+    let number = Sysno::from_str(&spec.target).map_err(|_| {
+        let all = Sysno::iter().map(|s| s.name().to_owned()).collect();
+        missing(spec, "this architecture has no such system call")
+            .with_help(near(&spec.target, all, |n| format!("s:{n}")))
+    })?;
+    let name = number.name();
+    let number = number.id() as u32;
+    let params = syscall_params(name);
+    let symbol = format!("{WRAPPER}{name}");
+    let ways = [
+        How::SyscallFentry { symbol: symbol.clone() },
+        How::SyscallKprobe { symbol },
+        How::SyscallTpBtf { number },
+        How::SyscallRawTp { number },
+    ];
+    Ok(ways.into_iter().map(|how| Hook::entry(how, params.clone())).collect())
+}
+
+/// What the kernel puts before the name of a system call's entry (`arch/*/include/asm/syscall_wrapper.h`).
+pub(super) const WRAPPER: &str = if cfg!(target_arch = "x86_64") { "__x64_sys_" } else { "__arm64_sys_" };
+
+/// A system call's parameters: from its tracepoint's format, else from the function behind it, else registers.
+fn syscall_params(name: &str) -> Vec<Param> {
+    if let Ok(Some(text)) = tracefs::format("syscalls", &format!("sys_enter_{name}")) {
+        let fields = format::parse(&text);
+        return fields
+            .iter()
+            .filter(|f| f.name != "__syscall_nr")
+            .filter_map(signature::format_param)
+            .collect();
+    }
+    let behind = [format!("ksys_{name}"), format!("__do_sys_{name}")];
+    let known = behind.iter().find_map(|function| signature::function(function));
+    known.map_or_else(signature::registers, |s| s.params)
+}

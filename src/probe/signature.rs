@@ -1,0 +1,212 @@
+//! What a kernel function or tracepoint takes and gives, from the kernel's BTF or tracefs.
+
+use libbpf_rs::btf::{
+    Btf, BtfKind, BtfType, HasSize, ReferencesType,
+    types::{Array, Enum, Enum64, Func, FuncProto, Int, IntEncoding, Typedef},
+};
+
+use crate::schema::{Kind, format::FormatField};
+
+/// A parameter or a return value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Param {
+    pub name: String,
+    pub type_name: String,
+    pub kind: Kind,
+}
+
+/// A function's parameters and what it returns; `None` for void.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Signature {
+    pub params: Vec<Param>,
+    pub ret: Option<Param>,
+}
+
+/// Registers are all that is known of a function without a signature.
+pub fn registers() -> Vec<Param> {
+    (0..6).map(|i| register(&format!("arg{i}"))).collect()
+}
+
+fn register(name: &str) -> Param {
+    Param { name: name.to_owned(), type_name: "unsigned long".into(), kind: Kind::Pointer }
+}
+
+/// A return value of which nothing is known.
+pub fn plain_return() -> Param {
+    Param { name: "ret".into(), type_name: "long".into(), kind: Kind::Signed(8) }
+}
+
+/// Asks the running kernel's BTF; `None` where it has none. It is read once a thread.
+fn vmlinux<R>(ask: impl FnOnce(&Btf<'static>) -> Option<R>) -> Option<R> {
+    thread_local! {
+        static VMLINUX: Option<Btf<'static>> = Btf::from_vmlinux().ok();
+    }
+    VMLINUX.with(|btf| ask(btf.as_ref()?))
+}
+
+/// A kernel function's signature by its name.
+pub fn function(name: &str) -> Option<Signature> {
+    vmlinux(|btf| {
+        let func: Func<'_> = btf.type_by_name(name)?;
+        let proto: FuncProto<'_> = func.referenced_type().try_into().ok()?;
+        let mut signature = Signature { params: params(btf, &proto, 0)?, ret: None };
+        let ret = proto.referenced_type();
+        if ret.kind() != BtfKind::Void {
+            let kind = kind(&ret)?;
+            signature.ret = Some(Param { name: "ret".into(), type_name: c_name(&ret), kind });
+        }
+        Some(signature)
+    })
+}
+
+/// What a raw tracepoint's programs see: the parameters of `btf_trace_NAME` after the first.
+pub fn raw_tracepoint(name: &str) -> Option<Vec<Param>> {
+    vmlinux(|btf| {
+        let typedef: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{name}"))?;
+        let proto: FuncProto<'_> = typedef.referenced_type().next_type()?.try_into().ok()?;
+        params(btf, &proto, 1)
+    })
+}
+
+/// Every raw tracepoint this kernel's BTF knows.
+pub fn raw_tracepoint_names() -> Vec<String> {
+    vmlinux(|btf| {
+        let all = btf.type_by_kind::<Typedef<'_>>();
+        Some(all.filter_map(|t| Some(t.name()?.to_str()?.strip_prefix("btf_trace_")?.to_owned())).collect())
+    })
+    .unwrap_or_default()
+}
+
+fn params(btf: &Btf<'static>, proto: &FuncProto<'_>, skip: usize) -> Option<Vec<Param>> {
+    proto
+        .iter()
+        .enumerate()
+        .skip(skip)
+        .map(|(i, p)| {
+            let ty: BtfType<'_> = btf.type_by_id(p.ty)?;
+            let name =
+                p.name.and_then(|n| n.to_str()).map_or_else(|| format!("arg{}", i - skip), str::to_owned);
+            Some(Param { name, type_name: c_name(&ty), kind: kind(&ty)? })
+        })
+        .collect()
+}
+
+/// How a value of this type is read from a register; `None` for what takes more than one.
+fn kind(ty: &BtfType<'_>) -> Option<Kind> {
+    let bare = ty.skip_mods_and_typedefs();
+    let sized = |bytes: usize, signed: bool| match (bytes, signed) {
+        (1 | 2 | 4 | 8, false) => Some(Kind::Unsigned(bytes as u8)),
+        (1 | 2 | 4 | 8, true) => Some(Kind::Signed(bytes as u8)),
+        _ => None,
+    };
+    match bare.kind() {
+        BtfKind::Ptr | BtfKind::Func | BtfKind::FuncProto => Some(Kind::Pointer),
+        BtfKind::Array => Array::try_from(bare).ok().map(|_| Kind::Pointer),
+        BtfKind::Int => {
+            let int = Int::try_from(bare).ok()?;
+            match int.encoding {
+                IntEncoding::Bool => Some(Kind::Bool),
+                encoding => sized(int.bits as usize / 8, matches!(encoding, IntEncoding::Signed)),
+            }
+        }
+        BtfKind::Enum => {
+            let e = Enum::try_from(bare).ok()?;
+            sized(e.size(), e.is_signed())
+        }
+        BtfKind::Enum64 => {
+            let e = Enum64::try_from(bare).ok()?;
+            sized(e.size(), e.is_signed())
+        }
+        _ => None,
+    }
+}
+
+/// A type as C writes it before a name.
+fn c_name(ty: &BtfType<'_>) -> String {
+    let inner = || ty.next_type().map_or_else(|| "void".to_owned(), |t| c_name(&t));
+    let named = |word: &str| {
+        let name = ty.name().map_or("(anonymous)".into(), |n| n.to_string_lossy().into_owned());
+        format!("{word}{name}")
+    };
+    match ty.kind() {
+        BtfKind::Void => "void".into(),
+        BtfKind::Ptr => {
+            let to = inner();
+            if to.ends_with('*') { format!("{to}*") } else { format!("{to} *") }
+        }
+        BtfKind::Const => format!("const {}", inner()),
+        BtfKind::Volatile => format!("volatile {}", inner()),
+        BtfKind::Restrict | BtfKind::TypeTag => inner(),
+        BtfKind::Struct => named("struct "),
+        BtfKind::Union => named("union "),
+        BtfKind::Enum | BtfKind::Enum64 => named("enum "),
+        BtfKind::Fwd => named("struct "),
+        BtfKind::FuncProto => "void (*)()".into(),
+        _ => named(""),
+    }
+}
+
+/// An integer or address of a tracepoint's record as a parameter; `None` for strings and arrays.
+pub fn format_param(field: &FormatField) -> Option<Param> {
+    let scalar = !field.type_name.contains('[') && !field.type_name.starts_with("__data_loc");
+    let bytes = match field.size {
+        size @ (1 | 2 | 4 | 8) if scalar => size as u8,
+        _ => return None,
+    };
+    let kind = if field.type_name.contains('*') {
+        Kind::Pointer
+    } else if field.type_name == "bool" {
+        Kind::Bool
+    } else {
+        // A system call's record gives every argument eight bytes; the C type says how many count.
+        let (size, signed) = c_integer(&field.type_name).unwrap_or((bytes, field.signed));
+        let size = size.min(bytes);
+        if signed { Kind::Signed(size) } else { Kind::Unsigned(size) }
+    };
+    Some(Param { name: field.name.clone(), type_name: field.type_name.clone(), kind })
+}
+
+/// Size and sign of the integer types that the kernel's formats name.
+fn c_integer(name: &str) -> Option<(u8, bool)> {
+    Some(match name.trim_start_matches("const ") {
+        "int" | "pid_t" | "s32" | "__s32" | "key_serial_t" | "clockid_t" | "timer_t" | "mqd_t" | "rwf_t" => {
+            (4, true)
+        }
+        "unsigned int" | "unsigned" | "u32" | "__u32" | "uid_t" | "gid_t" | "qid_t" | "aio_context_t32" => {
+            (4, false)
+        }
+        "umode_t" | "unsigned short" | "u16" | "__u16" => (2, false),
+        "short" | "s16" | "__s16" => (2, true),
+        "unsigned char" | "u8" | "__u8" => (1, false),
+        "char" | "signed char" | "s8" | "__s8" => (1, true),
+        "long" | "off_t" | "loff_t" | "ssize_t" | "s64" | "__s64" | "long long" | "time_t" => (8, true),
+        "unsigned long" | "size_t" | "u64" | "__u64" | "unsigned long long" | "aio_context_t" => (8, false),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_own_functions() {
+        let Some(write) = function("vfs_write") else {
+            assert!(vmlinux(|_| Some(())).is_none(), "BTF without vfs_write");
+            return;
+        };
+        let names: Vec<_> = write.params.iter().map(|p| (&*p.name, &*p.type_name, p.kind)).collect();
+        assert_eq!(
+            names,
+            [
+                ("file", "struct file *", Kind::Pointer),
+                ("buf", "const char *", Kind::Pointer),
+                ("count", "size_t", Kind::Unsigned(8)),
+                ("pos", "loff_t *", Kind::Pointer),
+            ]
+        );
+        assert_eq!(write.ret.unwrap().kind, Kind::Signed(8));
+        assert_eq!(function("no_such_function"), None);
+        assert_eq!(raw_tracepoint("sched_process_exec").unwrap().len(), 3);
+    }
+}

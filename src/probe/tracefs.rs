@@ -1,0 +1,72 @@
+//! Tracefs, which holds the formats and ids of tracepoints, found or mounted where nobody else sees it.
+
+use std::{fs, io, path::Path, thread};
+
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+};
+
+use crate::{Error, ErrorKind, Result};
+
+const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
+
+fn mounted() -> Option<&'static str> {
+    PLACES.into_iter().find(|place| Path::new(place).join("events").is_dir())
+}
+
+/// Runs `job` where tracefs is mounted, with its path.
+///
+/// Fresh machines and containers often lack it. It is then mounted in a mount namespace that holds one thread
+/// of ours and ends with it, so the host stays as it is; `job` runs on that thread.
+pub fn with<R: Send>(job: impl FnOnce(&Path) -> Result<R> + Send) -> Result<R> {
+    if let Some(place) = mounted() {
+        return job(Path::new(place));
+    }
+    let on_a_thread = || {
+        let cannot = |what: &str, errno: nix::Error| {
+            Error::caused(ErrorKind::Precondition, format!("tracefs is not mounted, and {what}"), errno).with_help(
+                "mount it (mount -t tracefs tracefs /sys/kernel/tracing), or run as root, or use rt: or s:, \
+                 which need no tracefs",
+            )
+        };
+        unshare(CloneFlags::CLONE_NEWNS).map_err(|e| cannot("a mount namespace was refused", e))?;
+        // What is mounted here must not travel back through shared propagation.
+        mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
+            .map_err(|e| cannot("its propagation cannot be made private", e))?;
+        mount(Some("tracefs"), PLACES[0], Some("tracefs"), MsFlags::empty(), None::<&str>)
+            .map_err(|e| cannot("mounting it failed", e))?;
+        job(Path::new(PLACES[0]))
+    };
+    thread::scope(|scope| {
+        scope.spawn(on_a_thread).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// The format text of a tracepoint; `None` where this kernel has no such tracepoint.
+pub fn format(category: &str, name: &str) -> Result<Option<String>> {
+    with(|tracefs| {
+        let path = tracefs.join("events").join(category).join(name).join("format");
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::caused(ErrorKind::Precondition, format!("reading {}", path.display()), e)
+                .with_help("tracefs belongs to root: run as root, or use rt: or s:")),
+        }
+    })
+}
+
+/// The names of a category's tracepoints, for an error that offers near ones; empty where they cannot be had.
+pub fn names(category: &str) -> Vec<String> {
+    with(|tracefs| Ok(entries(&tracefs.join("events").join(category)))).unwrap_or_default()
+}
+
+/// The categories of tracepoints; empty where they cannot be had.
+pub fn categories() -> Vec<String> {
+    with(|tracefs| Ok(entries(&tracefs.join("events")))).unwrap_or_default()
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let listed = fs::read_dir(folder).into_iter().flatten().flatten();
+    listed.filter(|e| e.path().is_dir()).filter_map(|e| e.file_name().into_string().ok()).collect()
+}

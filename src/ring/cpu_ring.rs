@@ -1,0 +1,136 @@
+//! The rings of one CPU: the one that is written now, and those that it replaced.
+
+use std::{ops::ControlFlow, os::fd::AsFd};
+
+use super::{
+    attr::{Attr, OutputEvent},
+    budget::Left,
+    forward::{Entry, Forward, Place},
+    mapping::Mapping,
+    size::{explain_mmap, explain_open},
+    stats::Stats,
+    sys,
+};
+use crate::error::{Error, ErrorKind, Result};
+
+/// One output event and its ring.
+pub(super) struct Ring {
+    /// `None` of a mock.
+    pub event: Option<OutputEvent>,
+    pub reader: Forward,
+}
+
+impl Ring {
+    /// Opens, maps and enables one; `None` where the CPU is offline. `rings`: of how many, for the arithmetic.
+    pub(super) fn open(cpu: u32, attr: Attr, size: usize, rings: usize) -> Result<Option<Ring>> {
+        let event = match attr.open(cpu) {
+            Ok(event) => event,
+            Err(e) if e.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
+            Err(e) => return Err(explain_open(e, cpu, rings)),
+        };
+        let map = sys::Map::new(event.as_fd(), size).map_err(|e| explain_mmap(e, cpu, size, rings))?;
+        let reader = Forward::new(cpu, Mapping::new(map)?);
+        sys::enable(event.as_fd()).map_err(|e| {
+            Error::caused(ErrorKind::Runtime, format!("enabling the output event of CPU {cpu}"), e)
+        })?;
+        Ok(Some(Ring { event: Some(event), reader }))
+    }
+}
+
+pub(super) struct CpuRing {
+    pub cpu: u32,
+    /// `None` once closed.
+    pub live: Option<Ring>,
+    /// Rings that were replaced and hold records still; no program writes them any more.
+    pub retiring: Vec<Ring>,
+    /// What rings that are closed had read, and lost by the kernel's count.
+    retired: Stats,
+    retired_lost: Option<u64>,
+    /// Seen offline since its ring was opened.
+    pub away: bool,
+    /// The last drain left unread records here.
+    pub left_behind: bool,
+}
+
+impl CpuRing {
+    pub(super) fn new(cpu: u32, live: Option<Ring>) -> CpuRing {
+        CpuRing {
+            cpu,
+            live,
+            retiring: Vec::new(),
+            retired: Stats::default(),
+            retired_lost: Some(0),
+            away: false,
+            left_behind: false,
+        }
+    }
+
+    #[cfg(any(test, feature = "test-utils"))]
+    pub(super) fn mock(reader: Forward) -> CpuRing {
+        CpuRing::new(reader.cpu(), Some(Ring { event: None, reader }))
+    }
+
+    /// Drains the old rings, then the live one; closes old ones that are empty.
+    #[inline]
+    pub(super) fn drain(
+        &mut self,
+        left: &mut Left,
+        f: &mut impl FnMut(&mut Stats, Place, Entry<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        // Holds if `f` panics: more may be there.
+        self.left_behind = true;
+        let mut flow = ControlFlow::Continue(());
+        while flow.is_continue() && !self.retiring.is_empty() && !left.spent() {
+            let old = &mut self.retiring[0];
+            flow = old.reader.drain(left, &mut *f);
+            if old.reader.unread() == 0 {
+                let old = self.retiring.remove(0);
+                self.retire(&old);
+            }
+        }
+        if let Some(live) = &mut self.live
+            && self.retiring.is_empty()
+            && flow.is_continue()
+            && !left.spent()
+        {
+            flow = live.reader.drain(left, &mut *f);
+            self.left_behind = live.reader.unread() != 0;
+        } else {
+            self.skip();
+        }
+        flow
+    }
+
+    /// Notes, without draining, whether there is something to drain.
+    pub(super) fn skip(&mut self) {
+        self.left_behind =
+            !self.retiring.is_empty() || self.live.as_ref().is_some_and(|live| live.reader.waiting());
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        let mut sum = self.retired;
+        self.rings().for_each(|ring| sum += &ring.reader.stats);
+        sum
+    }
+
+    pub(super) fn kernel_lost(&self) -> Option<u64> {
+        self.rings().try_fold(self.retired_lost?, |sum, ring| Some(sum + ring.event.as_ref()?.lost()?))
+    }
+
+    pub(super) fn close(&mut self) {
+        while let Some(ring) = self.retiring.pop().or_else(|| self.live.take()) {
+            self.retire(&ring);
+        }
+        self.left_behind = false;
+    }
+
+    fn retire(&mut self, ring: &Ring) {
+        self.retired += &ring.reader.stats;
+        let lost = ring.event.as_ref().and_then(OutputEvent::lost);
+        self.retired_lost = self.retired_lost.zip(lost).map(|(sum, lost)| sum + lost);
+    }
+
+    fn rings(&self) -> impl Iterator<Item = &Ring> {
+        self.retiring.iter().chain(&self.live)
+    }
+}

@@ -1,0 +1,323 @@
+//! All rings of a session: one per CPU, opened, put into their slots, drained, replaced and closed together.
+
+use std::{
+    ops::ControlFlow,
+    os::fd::{AsFd, BorrowedFd},
+};
+
+use super::{
+    Entry, Item,
+    attr::Attr,
+    budget::{Budget, Drained, Left},
+    cpu_ring::{CpuRing, Ring},
+    cpus,
+    forward::Place,
+    item::hand_over,
+    options::Options,
+    size::round,
+    slots::Slots,
+    stats::Stats,
+    sys,
+};
+use crate::{
+    error::{Error, Result},
+    record::SampleFormat,
+};
+
+/// The rings of a session.
+pub struct Set {
+    options: Options,
+    /// Bytes of data of each ring.
+    size: usize,
+    attr: Attr,
+    slots: Option<Slots>,
+    /// The CPUs that are to have a ring whenever they are online.
+    wanted: Vec<u32>,
+    /// By CPU, ascending.
+    rings: Vec<CpuRing>,
+    /// Which ring the next drain starts at.
+    start: usize,
+}
+
+impl Set {
+    /// Opens a ring on every CPU that is online (or on those of `options.cpus` that are), and puts each into
+    /// its slot of `array`, a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`: the slot's number is the CPU's. From here on
+    /// programs can output; put rings in place before attaching any. A CPU that is offline is no error:
+    /// [`Set::rescan`] gives it a ring once it is back.
+    ///
+    /// The rings are read **by reference**. So every program that outputs into `array` must keep to 65,516
+    /// bytes a record (a larger one runs over records that nobody has read yet), and nothing else may write
+    /// these rings. Programs of one's own keep that by their construction.
+    ///
+    /// Nothing here waits. Where it fails, nothing stays open and every slot it filled is empty again.
+    ///
+    /// # Errors
+    ///
+    /// Usage: a size, wake rule, largest sample or CPU that cannot be, each with the arithmetic. Precondition:
+    /// the kernel or a limit refuses (EACCES, EMFILE, EPERM by mlock limits; [`lockable`](super::lockable) says
+    /// what would fit).
+    pub fn open(options: &Options, array: Option<BorrowedFd<'_>>) -> Result<Set> {
+        let (size, attr) = (round(options.size)?, options.attr()?);
+        let possible = cpus::possible()?;
+        let wanted = match &options.cpus {
+            None => possible,
+            Some(cpus) => {
+                if let Some(cpu) = cpus.iter().find(|cpu| !possible.contains(cpu)) {
+                    return Err(Error::usage(format!("there is no CPU {cpu} on this machine"))
+                        .with_help(format!("its CPUs are {possible:?}")));
+                }
+                let mut cpus = cpus.clone();
+                cpus.sort_unstable();
+                cpus.dedup();
+                cpus
+            }
+        };
+        let slots = array.map(Slots::new).transpose()?;
+        let options = options.clone();
+        let mut set = Set { options, size, attr, slots, wanted, rings: Vec::new(), start: 0 };
+        let online = cpus::online()?;
+        let rings = set.wanted.iter().filter(|cpu| online.contains(cpu)).count();
+        for cpu in set.wanted.clone() {
+            if online.contains(&cpu) {
+                let ring = Ring::open(cpu, attr, size, rings)?;
+                set.rings.extend(ring.map(|ring| CpuRing::new(cpu, Some(ring))));
+            }
+        }
+        // A failure drops the set, which empties the slots again.
+        for ring in &set.rings {
+            set.put(ring.cpu)?;
+        }
+        Ok(set)
+    }
+
+    /// A set of rings that have no kernel: see [`mock`](super::mock).
+    #[cfg(any(test, feature = "test-utils"))]
+    pub fn of_mocks(options: &Options, rings: Vec<super::Forward>) -> Result<Set> {
+        let attr = options.attr()?;
+        let mut rings: Vec<CpuRing> = rings.into_iter().map(CpuRing::mock).collect();
+        rings.sort_by_key(|ring| ring.cpu);
+        let wanted = rings.iter().map(|ring| ring.cpu).collect();
+        let (options, size) = (options.clone(), options.size);
+        Ok(Set { options, size, attr, slots: None, wanted, rings, start: 0 })
+    }
+
+    /// What the set was opened with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// How the records of this set are to be read.
+    pub fn format(&self) -> SampleFormat {
+        self.attr.format
+    }
+
+    /// Bytes of data of each ring: the size asked for, rounded up to 2^n pages.
+    pub fn ring_size(&self) -> usize {
+        self.size
+    }
+
+    /// The CPUs that have or had a ring, ascending.
+    pub fn cpus(&self) -> impl Iterator<Item = u32> {
+        self.rings.iter().map(|ring| ring.cpu)
+    }
+
+    /// What to poll for input, by CPU: none after [`Set::close`].
+    ///
+    /// Readiness is one-shot: a poll that said yes says no until the kernel's next wake-up, read or unread, and
+    /// what stood in a ring before it was registered is never signalled. So drain once after registering, drain
+    /// again while [`Set::more`], and sweep every [`Wake::sweep`](super::Wake::sweep) whatever poll says. One
+    /// poller only: of two, one is woken. A descriptor changes when its ring is replaced.
+    pub fn fds(&self) -> impl Iterator<Item = (u32, BorrowedFd<'_>)> {
+        self.rings.iter().filter_map(|ring| Some((ring.cpu, ring.live.as_ref()?.event.as_ref()?.as_fd())))
+    }
+
+    /// True where the last drain left unread records in a ring.
+    pub fn more(&self) -> bool {
+        self.rings.iter().any(|ring| ring.left_behind)
+    }
+
+    /// Hands over the records that are there now, ring by ring, each ring in its order, within the budget;
+    /// starts at another ring each time. Never waits; allocates nothing. Records written meanwhile are the
+    /// next drain's, so that it always ends.
+    ///
+    /// The handler ends it by a break. What it was given counts as read, also when it breaks or panics; the set
+    /// is good after either.
+    pub fn drain(&mut self, budget: Budget, mut f: impl FnMut(Item<'_>) -> ControlFlow<()>) -> Drained {
+        let format = self.attr.format;
+        self.walk(None, budget, |stats, place, entry| hand_over(&format, stats, place, entry, &mut f))
+    }
+
+    /// As [`Set::drain`], the ring of one CPU only.
+    pub fn drain_cpu(
+        &mut self,
+        cpu: u32,
+        budget: Budget,
+        mut f: impl FnMut(Item<'_>) -> ControlFlow<()>,
+    ) -> Drained {
+        let format = self.attr.format;
+        self.walk(Some(cpu), budget, |stats, place, entry| hand_over(&format, stats, place, entry, &mut f))
+    }
+
+    /// As [`Set::drain`], but records are handed over as they lie, with the CPU, and are not told apart: LOST
+    /// and unknown ones are not counted.
+    pub fn drain_records(
+        &mut self,
+        budget: Budget,
+        mut f: impl FnMut(u32, Entry<'_>) -> ControlFlow<()>,
+    ) -> Drained {
+        self.walk(None, budget, |_, place, entry| f(place.cpu, entry))
+    }
+
+    fn walk(
+        &mut self,
+        only: Option<u32>,
+        budget: Budget,
+        mut f: impl FnMut(&mut Stats, Place, Entry<'_>) -> ControlFlow<()>,
+    ) -> Drained {
+        let mut left = Left::new(budget);
+        let mut stopped = false;
+        let count = self.rings.len();
+        let start = self.start.min(count);
+        self.start = if start + 1 < count { start + 1 } else { 0 };
+        for i in (start..count).chain(0..start) {
+            let ring = &mut self.rings[i];
+            if only.is_some_and(|cpu| cpu != ring.cpu) {
+                continue;
+            }
+            if stopped || left.spent() {
+                ring.skip();
+            } else {
+                stopped = ring.drain(&mut left, &mut f).is_break();
+            }
+        }
+        left.drained(self.more(), stopped)
+    }
+
+    /// Gives the CPUs that came online since a ring, and those that were seen offline and are back a new one
+    /// in place of the old. Says which. A CPU that goes and comes between two calls is not seen: whoever finds
+    /// that its outputs fail (EOPNOTSUPP) calls [`Set::replace`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Set::open`]; rings that were already made stay.
+    pub fn rescan(&mut self) -> Result<Vec<u32>> {
+        let online = cpus::online()?;
+        let mut made = Vec::new();
+        for cpu in self.wanted.clone() {
+            let at = self.rings.binary_search_by_key(&cpu, |ring| ring.cpu);
+            let online = online.contains(&cpu);
+            if let (Ok(at), false) = (at, online) {
+                self.rings[at].away = true;
+            }
+            let due = at.map_or(true, |at| self.rings[at].away || self.rings[at].live.is_none());
+            if online && due && self.replace(cpu)? {
+                made.push(cpu);
+            }
+        }
+        Ok(made)
+    }
+
+    /// Opens a new ring on `cpu` and puts it into the slot in place of the old one, whose output event is dead
+    /// once its CPU was offline. What the old ring holds is handed over by the next drains, before the records
+    /// of the new one; its counts are kept. False where the CPU is offline. Waits for programs that are
+    /// running, some tens of milliseconds, where there is an old ring.
+    ///
+    /// # Errors
+    ///
+    /// As [`Set::open`]; the old ring stays in place then.
+    pub fn replace(&mut self, cpu: u32) -> Result<bool> {
+        if self.wanted.binary_search(&cpu).is_err() {
+            return Err(Error::usage(format!("CPU {cpu} is not one of this set's")));
+        }
+        let Some(new) = Ring::open(cpu, self.attr, self.size, self.rings.len())? else { return Ok(false) };
+        let at = match self.rings.binary_search_by_key(&cpu, |ring| ring.cpu) {
+            Ok(at) => at,
+            Err(at) => {
+                self.rings.insert(at, CpuRing::new(cpu, None));
+                at
+            }
+        };
+        let old = self.rings[at].live.replace(new);
+        if let Err(e) = self.put(cpu) {
+            self.rings[at].live = old;
+            return Err(e);
+        }
+        self.rings[at].away = false;
+        if let Some(old) = old {
+            // Nobody writes the old ring once the programs that took it from the slot have ended.
+            sys::wait_for_programs();
+            self.rings[at].retiring.push(old);
+        }
+        Ok(true)
+    }
+
+    /// What was read from the rings of `cpu`; `None` where it never had one.
+    pub fn stats(&self, cpu: u32) -> Option<Stats> {
+        self.ring(cpu).map(CpuRing::stats)
+    }
+
+    /// What the kernel counts as lost on `cpu`, over all its output events and those that were replaced:
+    /// losses that no LOST record has told yet included. One system call. `None` where it does not count
+    /// (before 6.0, unless backported) or the CPU never had a ring.
+    pub fn kernel_lost(&self, cpu: u32) -> Option<u64> {
+        self.ring(cpu)?.kernel_lost()
+    }
+
+    /// The id of the live output event of `cpu`: what LOST records and `PERF_SAMPLE_IDENTIFIER` call it.
+    pub fn event_id(&self, cpu: u32) -> Option<u64> {
+        self.ring(cpu)?.live.as_ref()?.event.as_ref()?.id().ok()
+    }
+
+    /// Stops (or goes on) writing into the ring of `cpu` (`PERF_EVENT_IOC_PAUSE_OUTPUT`): outputs are lost
+    /// meanwhile, and told as such.
+    ///
+    /// # Errors
+    ///
+    /// Usage, where the CPU has no ring; Runtime, where the kernel refuses.
+    pub fn pause(&mut self, cpu: u32, pause: bool) -> Result<()> {
+        let event = self.ring(cpu).and_then(|ring| ring.live.as_ref()?.event.as_ref());
+        let event = event.ok_or_else(|| Error::usage(format!("CPU {cpu} has no ring")))?;
+        event.pause(pause).map_err(|e| {
+            Error::caused(crate::ErrorKind::Runtime, format!("pausing the ring of CPU {cpu}"), e)
+        })
+    }
+
+    /// Empties the slots, unmaps and closes every ring. What is still unread is gone: drain first. Counts stay
+    /// readable. Twice is fine, and dropping the set does it too.
+    ///
+    /// # Errors
+    ///
+    /// Runtime, the first slot that could not be emptied; everything else is done all the same.
+    pub fn close(&mut self) -> Result<()> {
+        let slots = self.slots.take();
+        let mut result = Ok(());
+        for ring in &mut self.rings {
+            if let (Some(slots), Some(_)) = (&slots, &ring.live) {
+                result = result.and(slots.remove(ring.cpu));
+            }
+            ring.close();
+        }
+        self.wanted.clear();
+        result
+    }
+
+    fn put(&self, cpu: u32) -> Result<()> {
+        let event = self.ring(cpu).and_then(|ring| ring.live.as_ref()?.event.as_ref());
+        match (&self.slots, event) {
+            (Some(slots), Some(event)) => slots.put(cpu, event.as_fd()),
+            _ => Ok(()),
+        }
+    }
+
+    fn ring(&self, cpu: u32) -> Option<&CpuRing> {
+        let at = self.rings.binary_search_by_key(&cpu, |ring| ring.cpu).ok()?;
+        self.rings.get(at)
+    }
+}
+
+impl Drop for Set {
+    fn drop(&mut self) {
+        // Nobody is left to tell.
+        let _ = self.close();
+    }
+}

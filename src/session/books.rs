@@ -1,0 +1,214 @@
+//! The ledger of a session put together, and its identities checked.
+
+use super::{Marks, Session};
+use crate::{
+    ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
+    probe::Probes,
+    sink::Sink,
+};
+
+/// Every count as it stands.
+pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
+    let probes = &session.probes;
+    let counts = sink.counts();
+    Report {
+        elapsed: session.started.elapsed().as_nanos() as u64,
+        probes: probes
+            .attached()
+            .iter()
+            .enumerate()
+            .map(|(i, attached)| ProbeReport {
+                name: attached.schema.name.clone(),
+                spec: attached.schema.spec.clone(),
+                attached: attached.how.clone(),
+                accounts: cpus(session).map(|cpu| probes.accounts(cpu, i + 1)).sum(),
+                missed: probes.recursion_misses(i + 1),
+            })
+            .collect(),
+        cpus: cpus(session).filter_map(|cpu| cpu_report(session, cpu)).collect(),
+        sinks: vec![SinkReport {
+            name: sink.name().to_owned(),
+            delivered: counts.delivered,
+            dropped_queue: counts.dropped_queue,
+            dropped_sink: counts.dropped_sink,
+        }],
+        beyond: session.readers.iter().map(|r| r.beyond).sum(),
+        excluded: session.options.filter.excluded.len() as u32,
+        tail,
+        identities: Vec::new(),
+    }
+}
+
+fn cpus(session: &Session) -> impl Iterator<Item = u32> + use<> {
+    0..session.probes.possible_cpus()
+}
+
+/// A CPU's accounts over all probes, our own programs included.
+fn whole_cpu(session: &Session, cpu: u32) -> Accounts {
+    (0..session.probes.ids()).map(|id| session.probes.accounts(cpu, id)).sum()
+}
+
+/// One CPU's line; `None` of a CPU that has no ring and on which nothing ever fired.
+fn cpu_report(session: &Session, cpu: u32) -> Option<CpuReport> {
+    let accounts = whole_cpu(session, cpu);
+    let stats = session.rings.stats(cpu);
+    if accounts == Accounts::default() && stats.is_none() {
+        return None;
+    }
+    let stats = stats.unwrap_or_default();
+    let reader = session.readers.get(cpu as usize)?;
+    Some(CpuReport {
+        cpu,
+        emitted: accounts.emitted,
+        decoded: reader.stream.events(),
+        holes: reader.stream.holes(),
+        enospc: accounts.failed.enospc,
+        lost: stats.lost,
+        kernel_lost: session.rings.kernel_lost(cpu),
+        overwritten: 0,
+        undecoded: reader.undecoded,
+        corruptions: stats.corruptions,
+        corrupt_bytes: stats.corrupt_bytes,
+        unknown: stats.unknown,
+        high_water: stats.high_water,
+    })
+}
+
+/// Checks every identity of a session that has been drained to its end.
+pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity> {
+    let mut all = vec![
+        accounts(session),
+        lost(report, marks),
+        records(session, report),
+        sequence(session, report),
+        sinks(report),
+        tail(session, marks),
+        corruption(report),
+    ];
+    if session.options.count_runs {
+        all.push(runs(session));
+    }
+    all
+}
+
+fn accounts(session: &Session) -> Identity {
+    let mut identity = Identity::new("accounts", "fired = filtered + stored + emitted + failed");
+    for cpu in cpus(session) {
+        for id in 0..session.probes.ids() {
+            let a = session.probes.accounts(cpu, id);
+            let ended = a.filtered + a.stored + a.emitted + a.failed.total();
+            identity.check(format_args!("probe {id} on cpu {cpu}"), a.fired, ended);
+        }
+    }
+    identity
+}
+
+fn lost(report: &Report, marks: &Marks) -> Identity {
+    let mut identity = Identity::new("lost", "ENOSPC = sum of LOST records = PERF_FORMAT_LOST");
+    for cpu in &report.cpus {
+        let place = format!("cpu {}", cpu.cpu);
+        match cpu.kernel_lost {
+            Some(kernel) => {
+                identity.check(format_args!("{place}, ENOSPC and PERF_FORMAT_LOST"), cpu.enospc, kernel)
+            }
+            None => identity.unknown(format!("{place}: this kernel does not count what it lost")),
+        }
+        if marks.cpus.contains(&cpu.cpu) {
+            identity.check(format_args!("{place}, ENOSPC and LOST records"), cpu.enospc, cpu.lost);
+        } else if cpu.lost > cpu.enospc {
+            identity
+                .fail(format!("{place}: LOST records tell {} of {} that were refused", cpu.lost, cpu.enospc));
+        } else if cpu.lost < cpu.enospc {
+            let untold = cpu.enospc - cpu.lost;
+            identity.unknown(format!(
+                "{place}: no LOST record tells the last {untold}, as no end marker followed"
+            ));
+        }
+    }
+    identity
+}
+
+fn records(session: &Session, report: &Report) -> Identity {
+    let mut identity = Identity::new("records", "emitted = decoded + end markers + overwritten");
+    for cpu in &report.cpus {
+        let markers = session.readers.get(cpu.cpu as usize).map_or(0, |r| r.markers);
+        let read = cpu.decoded + markers + cpu.overwritten;
+        identity.check(format_args!("cpu {}", cpu.cpu), cpu.emitted, read);
+    }
+    identity
+}
+
+fn sequence(session: &Session, report: &Report) -> Identity {
+    let mut identity = Identity::new("sequence", "events + holes = attempts; holes = failed attempts");
+    for cpu in &report.cpus {
+        let probes = (0..session.probes.ids()).filter(|&id| id != Probes::OWN);
+        let a: Accounts = probes.map(|id| session.probes.accounts(cpu.cpu, id)).sum();
+        let place = format!("cpu {}", cpu.cpu);
+        identity.check(
+            format_args!("{place}, events + holes and attempts"),
+            cpu.decoded + cpu.holes,
+            a.emitted + a.failed.attempts(),
+        );
+        identity.check(format_args!("{place}, holes and failed attempts"), cpu.holes, a.failed.attempts());
+        // An end marker may be lost as well, which takes no number.
+        let unplaced = session.readers.get(cpu.cpu as usize).map_or(0, |r| r.stream.unplaced());
+        let own = session.probes.accounts(cpu.cpu, Probes::OWN).failed.enospc;
+        identity.check(format_args!("{place}, losses told without a hole"), unplaced, own);
+    }
+    identity
+}
+
+fn sinks(report: &Report) -> Identity {
+    let mut identity = Identity::new("sinks", "decoded = delivered + dropped + beyond the limit");
+    for sink in &report.sinks {
+        let ended = sink.delivered + sink.dropped_queue + sink.dropped_sink + report.beyond;
+        identity.check(&sink.name, report.decoded(), ended);
+    }
+    identity
+}
+
+fn tail(session: &Session, marks: &Marks) -> Identity {
+    let mut identity = Identity::new("tail", "every ring ends in our end marker");
+    if let Tail::Derived(why) = &marks.tail {
+        identity.unknown(format!("tail derived: {why}"));
+    }
+    for &cpu in &marks.cpus {
+        let found = session.readers.get(cpu as usize).map_or(0, |r| r.markers);
+        if found == 0 {
+            let failed = session.probes.accounts(cpu, Probes::OWN).failed;
+            let causes = failed.causes().into_iter().filter(|(_, n)| *n > 0).map(|(name, _)| name);
+            let causes: Vec<_> = causes.collect();
+            let why = match causes.as_slice() {
+                [] => "it was written and not found: the slot holds another ring".to_owned(),
+                ["ENOENT"] => "its slot is empty: somebody else cleared it".to_owned(),
+                other => format!("the output failed: {}", other.join(", ")),
+            };
+            identity.fail(format!("cpu {cpu}: no end marker; {why}"));
+        }
+    }
+    identity
+}
+
+fn corruption(report: &Report) -> Identity {
+    let mut identity = Identity::new("corruption", "rings hold what the kernel writes and nothing else");
+    for cpu in report.cpus.iter().filter(|c| c.corruptions + c.undecoded > 0) {
+        let CpuReport { corruptions, corrupt_bytes, undecoded, .. } = cpu;
+        identity.fail(format!(
+            "cpu {}: {corruptions} corruptions ({corrupt_bytes} bytes), {undecoded} samples that no schema fits",
+            cpu.cpu
+        ));
+    }
+    identity
+}
+
+fn runs(session: &Session) -> Identity {
+    let mut identity = Identity::new("runs", "the kernel's run count = fired");
+    for id in 0..session.probes.ids().min(session.probes.attached().len() + 1) {
+        let fired: u64 = cpus(session).map(|cpu| session.probes.accounts(cpu, id).fired).sum();
+        match session.probes.runs(id) {
+            Some(runs) => identity.check(format_args!("probe {id}"), runs, fired),
+            None => identity.unknown(format!("probe {id}: the kernel does not tell")),
+        }
+    }
+    identity
+}

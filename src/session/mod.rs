@@ -1,0 +1,358 @@
+//! A running trace: probes, rings and decoding tied together, and the ledger kept. It never waits.
+//!
+//! In come specs; out go events and gaps to a [`Sink`], and at the stop a [`Report`] whose identities were
+//! checked.
+//!
+//! ```text
+//!   prepare            attach         drain, drain, …                         stop
+//!   ├ load own programs ├ each spec    ├ rings → streams → sink                ├ detach; wait for programs
+//!   ├ map rings                        └ look after CPUs that came or went     ├ drain; end markers; drain
+//!   └ set slots                                                                └ settle the sink; check; footer
+//! ```
+//!
+//! **Invariants.** Rings are mapped and slots set before anything is attached, so there is no blind window at
+//! the start; the end of each ring is proved by a marker, so there is none at the stop. No term of the ledger is
+//! found by subtraction. Whatever a sink does (fails, panics, is stuck), the rings are read and counted.
+
+mod books;
+mod host;
+mod reader;
+
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+
+use self::{host::Host, reader::Reader};
+use crate::{
+    Error, ErrorKind, Result,
+    event::Event,
+    ledger::{Report, Tail},
+    probe::{Filter, MAX_RAW, Probes, Spec},
+    ring::{self, Budget, Drained, Item, ItemKind, Set},
+    sink::{Header, Note, Probe, Sink},
+};
+
+/// Raw bytes of an end marker, padding included.
+const MARKER_RAW: usize = 4;
+/// How often the accounts are looked at for CPUs that came or went.
+const CPU_CHECK: Duration = Duration::from_millis(50);
+/// How often the mask of online CPUs is read.
+const CPU_RESCAN: Duration = Duration::from_secs(1);
+
+/// What a session is prepared with.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The rings; `max_raw` is set by the session.
+    pub rings: ring::Options,
+    /// Which tasks and CPUs are traced.
+    pub filter: Filter,
+    /// The most probes that will be attached.
+    pub probes: usize,
+    /// The sink gets this many events, and no more.
+    pub limit: Option<u64>,
+    /// How long the stop waits for a stuck sink.
+    pub stop_bound: Duration,
+    /// Have the kernel count the runs of our programs, as a second source for `fired`; costs some ns a run.
+    pub count_runs: bool,
+}
+
+impl Default for Options {
+    /// Rings of 1 MiB, every task, 64 probes, no limit, 2 s for a stuck sink.
+    fn default() -> Options {
+        Options {
+            rings: ring::Options::default(),
+            filter: Filter::default(),
+            probes: 64,
+            limit: None,
+            stop_bound: Duration::from_secs(2),
+            count_runs: false,
+        }
+    }
+}
+
+/// A running trace.
+///
+/// Dropping it detaches the probes and closes the rings without a last drain; [`Session::stop`] is the orderly
+/// end.
+pub struct Session {
+    probes: Probes,
+    rings: Set,
+    /// By CPU, every possible one.
+    readers: Vec<Reader>,
+    options: Options,
+    host: Host,
+    delivered: u64,
+    started: Instant,
+    cpus_checked: Instant,
+    cpus_rescanned: Instant,
+    generation: u64,
+    report: Option<Report>,
+}
+
+impl Session {
+    /// Loads our own programs, opens and maps the rings and puts them into their slots. Nothing is attached yet.
+    ///
+    /// # Errors
+    ///
+    /// Usage: a size, wake rule or filter that cannot be. Precondition: capabilities, or a limit of the system,
+    /// with the arithmetic.
+    pub fn prepare(mut options: Options) -> Result<Session> {
+        options.rings.max_raw = MAX_RAW;
+        options.filter.cpus = options.rings.cpus.clone();
+        let mut probes = Probes::open(options.filter.clone(), options.probes)?;
+        if options.count_runs {
+            probes.count_runs().map_err(|e| {
+                Error::caused(ErrorKind::Precondition, "having the kernel count the runs of BPF programs", e)
+                    .with_help("it can from 5.8 on, for whoever has CAP_SYS_ADMIN; leave it off (no -v)")
+            })?;
+        }
+        let rings = Set::open(&options.rings, Some(probes.array()))?;
+        let readers = (0..probes.possible_cpus()).map(Reader::new).collect();
+        let now = Instant::now();
+        Ok(Session {
+            probes,
+            rings,
+            readers,
+            options,
+            host: Host::read(),
+            delivered: 0,
+            started: now,
+            cpus_checked: now,
+            cpus_rescanned: now,
+            generation: 0,
+            report: None,
+        })
+    }
+
+    /// Attaches one more probe; its events flow from now on.
+    ///
+    /// # Errors
+    ///
+    /// Attach or Precondition: why not, and the way out.
+    pub fn attach(&mut self, spec: &Spec) -> Result<()> {
+        self.probes.attach(spec).map(|_| ())
+    }
+
+    /// Prepares a session and attaches all specs, or none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::prepare`] and [`Session::attach`].
+    pub fn start(options: Options, specs: &[Spec]) -> Result<Session> {
+        let probes = options.probes.max(specs.len());
+        let mut session = Session::prepare(Options { probes, ..options })?;
+        specs.iter().try_for_each(|spec| session.attach(spec))?;
+        Ok(session)
+    }
+
+    /// The programs, for whoever wants to fire them by hand or read their accounts.
+    pub fn probes(&self) -> &Probes {
+        &self.probes
+    }
+
+    /// The programs, to attach what no spec can say.
+    pub fn probes_mut(&mut self) -> &mut Probes {
+        &mut self.probes
+    }
+
+    /// The rings: their descriptors for polling, their sizes and counts.
+    pub fn rings(&self) -> &Set {
+        &self.rings
+    }
+
+    /// The rings, to pause or replace one.
+    pub fn rings_mut(&mut self) -> &mut Set {
+        &mut self.rings
+    }
+
+    /// Grows whenever a ring was added or replaced: whoever polls its descriptors registers them anew then.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Tells a sink what comes before the first event.
+    pub fn header(&self, sink: &mut dyn Sink) -> Result<()> {
+        let attached = self.probes.attached().iter();
+        let probes: Vec<Probe<'_>> =
+            attached.map(|a| Probe { schema: &a.schema, attached: &a.how }).collect();
+        let Host { name, release, boot_id, clock } = &self.host;
+        sink.header(&Header { host: name, release, boot_id, clock: *clock, probes: &probes })
+    }
+
+    /// True once the sink has had as many events as [`Options::limit`] allows.
+    pub fn limit_reached(&self) -> bool {
+        self.options.limit.is_some_and(|limit| self.delivered >= limit)
+    }
+
+    /// Hands what is in the rings to `sink`, within the budget; never waits. Looks after CPUs that came or went.
+    ///
+    /// # Errors
+    ///
+    /// What the sink said first; the record it said it of counts as read, and the session is good.
+    pub fn drain(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+        self.look_after_cpus(sink)?;
+        self.drain_rings(budget, sink)
+    }
+
+    fn drain_rings(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+        let Session { probes, rings, readers, options, delivered, .. } = self;
+        let mut failed = None;
+        let drained = rings.drain(budget, |item| {
+            let taken = take(probes, readers, options.limit, delivered, &item, sink);
+            match taken {
+                Ok(flow) => flow,
+                Err(error) => {
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(drained),
+        }
+    }
+
+    /// Gives a new ring to CPUs that came back: the sign is a rise of what the programs were refused there.
+    fn look_after_cpus(&mut self, sink: &mut dyn Sink) -> Result<()> {
+        if self.cpus_checked.elapsed() < CPU_CHECK {
+            return Ok(());
+        }
+        self.cpus_checked = Instant::now();
+        if self.cpus_rescanned.elapsed() >= CPU_RESCAN {
+            self.cpus_rescanned = Instant::now();
+            let made = self.rings.rescan()?;
+            self.generation += made.len() as u64;
+        }
+        for cpu in 0..self.probes.possible_cpus() {
+            let (empty, dead) = self.refused(cpu);
+            let reader = &mut self.readers[cpu as usize];
+            let rise = reader.refused(empty, dead);
+            if rise.dead || (rise.empty && self.rings.stats(cpu).is_none()) {
+                if self.rings.replace(cpu)? {
+                    self.generation += 1;
+                }
+            } else if rise.empty && !std::mem::replace(&mut reader.robbed, true) {
+                let text = format!("the slot of CPU {cpu} was emptied by somebody else: its events fail");
+                sink.note(&Note::Error(&text))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What the programs were refused on a CPU: empty slot, dead output event.
+    fn refused(&self, cpu: u32) -> (u64, u64) {
+        let accounts = (0..self.probes.ids()).map(|id| self.probes.accounts(cpu, id).failed);
+        accounts.fold((0, 0), |(empty, dead), f| (empty + f.enoent, dead + f.eopnotsupp))
+    }
+
+    /// The ledger as it stands; its identities are checked at the stop alone, as events are in flight before.
+    pub fn report(&self, sink: &dyn Sink) -> Report {
+        let tail = Tail::Derived("the session is running".into());
+        books::report(self, sink, tail)
+    }
+
+    /// Ends the trace: detaches, reads every ring to its proved end, settles the sink, checks the books, and
+    /// tells the sink the footer. Waits for the sink up to [`Options::stop_bound`]. Twice is fine.
+    ///
+    /// # Errors
+    ///
+    /// None of the sink's: what it could not take is in its counts. Runtime, where a slot cannot be emptied.
+    pub fn stop(&mut self, sink: &mut dyn Sink) -> Result<Report> {
+        if let Some(report) = &self.report {
+            return Ok(report.clone());
+        }
+        self.probes.detach();
+        // Programs that were running when they were detached have ended after this.
+        ring::wait_for_programs();
+        self.drain_out(sink);
+        let marks = self.mark_ends();
+        self.drain_out(sink);
+        for cpu in 0..self.readers.len() {
+            let gaps = self.readers[cpu].stream.end(self.probes.attempts(cpu as u32));
+            for gap in gaps.iter().flatten() {
+                // A sink that fails now has its counts; the ledger still wants the rest.
+                let _ = sink.gap(gap);
+            }
+        }
+        let _ = sink.settle(self.options.stop_bound);
+        let mut report = books::report(self, sink, marks.tail.clone());
+        report.identities = books::check(self, &report, &marks);
+        let _ = sink.footer(&report);
+        self.report = Some(report.clone());
+        self.rings.close()?;
+        Ok(report)
+    }
+
+    /// Reads all rings to the end, whatever the sink says.
+    fn drain_out(&mut self, sink: &mut dyn Sink) {
+        while !matches!(self.drain_rings(Budget::ALL, sink), Ok(Drained { more: false, stopped: false, .. }))
+        {
+        }
+    }
+
+    /// Writes an end marker on every CPU that has a ring.
+    fn mark_ends(&self) -> Marks {
+        let mut marks = Marks { cpus: Vec::new(), tail: Tail::Proved };
+        for cpu in self.rings.cpus() {
+            match self.probes.mark_end(cpu) {
+                Ok(()) => marks.cpus.push(cpu),
+                Err(e) => marks.tail = Tail::Derived(format!("no end marker on CPU {cpu}: {e}")),
+            }
+        }
+        marks
+    }
+}
+
+/// Where end markers were written.
+struct Marks {
+    cpus: Vec<u32>,
+    tail: Tail,
+}
+
+/// Takes one record: decodes it, finds the holes before it, and hands both on.
+#[inline]
+fn take(
+    probes: &Probes,
+    readers: &mut [Reader],
+    limit: Option<u64>,
+    delivered: &mut u64,
+    item: &Item<'_>,
+    sink: &mut dyn Sink,
+) -> Result<ControlFlow<()>> {
+    let Some(reader) = readers.get_mut(item.cpu as usize) else {
+        return Ok(ControlFlow::Continue(()));
+    };
+    match &item.kind {
+        ItemKind::Sample(sample) => {
+            let raw = sample.raw().unwrap_or_default();
+            if raw.len() == MARKER_RAW {
+                reader.markers += 1;
+                return Ok(ControlFlow::Continue(()));
+            }
+            let decoded = Event::decode(item.cpu, sample.time(), raw, |id| probes.schema(id));
+            let gaps = decoded.and_then(|e| reader.stream.event(e.wire.level, e.wire.seq, e.time));
+            let (Some(event), Some(gaps)) = (decoded, gaps) else {
+                reader.undecoded += 1;
+                return Ok(ControlFlow::Continue(()));
+            };
+            for gap in gaps.iter().flatten() {
+                sink.gap(gap)?;
+            }
+            if limit.is_some_and(|limit| *delivered >= limit) {
+                reader.beyond += 1;
+                return Ok(ControlFlow::Continue(()));
+            }
+            *delivered += 1;
+            sink.event(&event)?;
+        }
+        ItemKind::Lost(lost) => reader.stream.lost(lost.lost, lost.sample_id.and_then(|id| id.time)),
+        ItemKind::Corruption(corruption) => {
+            sink.gap(&reader.stream.corrupt())?;
+            sink.note(&Note::Error(&format!("the ring of CPU {} is corrupt: {corruption:?}", item.cpu)))?;
+        }
+        ItemKind::LostSamples(_) | ItemKind::Other => {}
+    }
+    Ok(ControlFlow::Continue(()))
+}

@@ -1,0 +1,49 @@
+//! What the session knows of one CPU beside its ring's own counts.
+
+use crate::event::Stream;
+
+/// One CPU's stream and counts.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    pub stream: Stream,
+    /// End markers read.
+    pub markers: u64,
+    /// Samples that no schema fits.
+    pub undecoded: u64,
+    /// Events after the last that was asked for.
+    pub beyond: u64,
+    /// Somebody else emptied this CPU's slot.
+    pub robbed: bool,
+    empty: u64,
+    dead: u64,
+}
+
+/// Which refusals have become more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rise {
+    /// Outputs into an empty slot.
+    pub empty: bool,
+    /// Outputs into a dead output event.
+    pub dead: bool,
+}
+
+impl Reader {
+    pub fn new(cpu: u32) -> Reader {
+        Reader {
+            stream: Stream::new(cpu),
+            markers: 0,
+            undecoded: 0,
+            beyond: 0,
+            robbed: false,
+            empty: 0,
+            dead: 0,
+        }
+    }
+
+    /// Takes the accounts of refusals as they stand and says which have risen since it was last asked.
+    pub fn refused(&mut self, empty: u64, dead: u64) -> Rise {
+        let rise = Rise { empty: empty > self.empty, dead: dead > self.dead };
+        (self.empty, self.dead) = (empty, dead);
+        rise
+    }
+}

@@ -1,0 +1,145 @@
+//! Strings of the kernel and of users, which may hold any bytes, made fit for a terminal and for JSON.
+//!
+//! **Text.** Printable UTF-8 stands as it is. A backslash is `\\`. Every byte of anything else is `\xNN` with
+//! two lower-case hexadecimal digits: control characters (C0, DEL, C1), line and paragraph separators, the
+//! marks that turn the direction of writing, and whatever is not valid UTF-8. [`unescape`] gives the bytes
+//! back.
+//!
+//! **JSON.** A string is the text with each invalid sequence replaced by U+FFFD. Where that happened, the
+//! line has a `bytes` object of the line's own shape that holds the exact bytes in hexadecimal, for example
+//! `"comm":"a�","bytes":{"comm":"61ff"}`. A string without an entry there is exact.
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// True of characters that are shown as nothing, or as something else than what stands there.
+fn unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{feff}')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Appends `bytes` in the text form.
+pub fn text(bytes: &[u8], out: &mut Vec<u8>) {
+    // Nearly every name: nothing to look at twice.
+    if bytes.iter().all(|&b| matches!(b, b' '..=b'~') && b != b'\\') {
+        out.extend_from_slice(bytes);
+        return;
+    }
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut utf8 = [0; 4];
+            let utf8 = c.encode_utf8(&mut utf8).as_bytes();
+            match c {
+                '\\' => out.extend_from_slice(b"\\\\"),
+                c if unseen(c) => utf8.iter().for_each(|&b| byte(b, out)),
+                _ => out.extend_from_slice(utf8),
+            }
+        }
+        chunk.invalid().iter().for_each(|&b| byte(b, out));
+    }
+}
+
+fn byte(b: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\\x");
+    hex_byte(b, out);
+}
+
+/// Appends a byte as two hexadecimal digits.
+#[inline]
+pub fn hex_byte(b: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
+}
+
+/// Appends a number in hexadecimal without leading zeros, after `0x`.
+#[inline]
+pub fn address(n: u64, out: &mut Vec<u8>) {
+    let mut digits = *b"0x0000000000000000";
+    let len = ((64 - n.leading_zeros()).div_ceil(4) as usize).max(1);
+    for (i, d) in digits[2..2 + len].iter_mut().enumerate() {
+        *d = HEX[(n >> (4 * (len - 1 - i))) as usize & 15];
+    }
+    out.extend_from_slice(&digits[..2 + len]);
+}
+
+/// The bytes that [`text`] was given; `None` where `escaped` is not in its form.
+pub fn unescape(escaped: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(escaped.len());
+    let mut rest = escaped;
+    loop {
+        match rest {
+            [] => return Some(out),
+            [b'\\', b'\\', tail @ ..] => {
+                out.push(b'\\');
+                rest = tail;
+            }
+            [b'\\', b'x', high, low, tail @ ..] => {
+                out.push(digit(*high)? << 4 | digit(*low)?);
+                rest = tail;
+            }
+            [b'\\', ..] => return None,
+            [b, tail @ ..] => {
+                out.push(*b);
+                rest = tail;
+            }
+        }
+    }
+}
+
+fn digit(b: u8) -> Option<u8> {
+    HEX.iter().position(|&h| h == b).map(|at| at as u8)
+}
+
+/// Appends `bytes` as a JSON string with its quotes. False where it is not exact: some bytes were no UTF-8.
+#[inline]
+pub fn json(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    out.push(b'"');
+    let plain = bytes.iter().all(|&b| matches!(b, b' '..=b'~') && b != b'\\' && b != b'"');
+    let exact = if plain {
+        out.extend_from_slice(bytes);
+        true
+    } else {
+        json_hostile(bytes, out)
+    };
+    out.push(b'"');
+    exact
+}
+
+fn json_hostile(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    let mut exact = true;
+    for chunk in bytes.utf8_chunks() {
+        json_fragment(chunk.valid(), out);
+        if !chunk.invalid().is_empty() {
+            exact = false;
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+    exact
+}
+
+/// Appends text as it stands between the quotes of a JSON string. Whatever a terminal might act on is a
+/// `\uNNNN`, also where JSON would let it stand.
+pub fn json_fragment(text: &str, out: &mut Vec<u8>) {
+    for c in text.chars() {
+        match c {
+            '"' => out.extend_from_slice(b"\\\""),
+            '\\' => out.extend_from_slice(b"\\\\"),
+            '\n' => out.extend_from_slice(b"\\n"),
+            '\t' => out.extend_from_slice(b"\\t"),
+            '\r' => out.extend_from_slice(b"\\r"),
+            // All of these are below U+10000: one escape each.
+            c if unseen(c) => {
+                out.extend_from_slice(b"\\u");
+                hex_byte((c as u32 >> 8) as u8, out);
+                hex_byte(c as u8, out);
+            }
+            c => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+/// Appends `bytes` as a JSON string of hexadecimal digits, the exact form beside [`json`].
+pub fn json_hex(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    bytes.iter().for_each(|&b| hex_byte(b, out));
+    out.push(b'"');
+}

@@ -1,0 +1,22 @@
+//! Numbers appended as text without allocation.
+
+/// Appends a number in decimal.
+#[inline]
+pub(super) fn decimal(n: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
+}
+
+/// Appends a number in decimal, at least `width` wide, filled up on the left.
+#[inline]
+pub(super) fn padded(n: impl itoa::Integer, width: usize, fill: u8, out: &mut Vec<u8>) {
+    let mut buffer = itoa::Buffer::new();
+    let digits = buffer.format(n).as_bytes();
+    fill_up(width.saturating_sub(digits.len()), fill, out);
+    out.extend_from_slice(digits);
+}
+
+/// Appends `n` times `fill`.
+#[inline]
+pub(super) fn fill_up(n: usize, fill: u8, out: &mut Vec<u8>) {
+    out.resize(out.len() + n, fill);
+}

@@ -1,0 +1,340 @@
+//! Bytes to a descriptor by a thread of its own, so that no slow reader holds up whoever hands over events.
+//!
+//! ```text
+//!   room() ─► batch in hand ─► queue ─► writer ─► descriptor
+//!      ▲                                  │
+//!      └────────────── free ◄─────────────┘     a bounded number of batches goes round
+//! ```
+
+use std::{
+    fs::{File, OpenOptions},
+    os::fd::{AsFd, BorrowedFd},
+    path::Path,
+    sync::{Arc, atomic::Ordering::Relaxed},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, bounded};
+use nix::errno::Errno;
+
+use super::{
+    Counts,
+    target::Target,
+    writer::{self, Batch, Failure, MOST, Progress, Shared, Work},
+};
+use crate::{Error, ErrorKind, Result};
+
+/// A batch is handed over when less room than this is left in it: about a line.
+const SLACK: usize = 512;
+
+/// How long a writer may take to end once told so. It is at once unless a file system holds its write.
+const GRACE: Duration = Duration::from_millis(100);
+
+/// How long the last bytes may take after everything else went out.
+const MOMENT: Duration = Duration::from_millis(250);
+
+/// How an [`Outlet`] is set up.
+pub struct Options {
+    /// How many batches there are. Those in the queue and the one in the writer's hand all come out of these.
+    pub buffers: usize,
+    /// Bytes a batch, at most 64 KiB; one event that is larger makes its batch as large as itself.
+    pub batch: usize,
+    /// Called once from the writer thread when the descriptor fails or its reader goes away, also while
+    /// nothing is written: enough to wake the owner, who learns the cause from the next call to the sink.
+    pub on_failure: Option<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Default for Options {
+    /// 64 batches of 64 KiB.
+    fn default() -> Options {
+        Options { buffers: 64, batch: MOST, on_failure: None }
+    }
+}
+
+/// The bounded way to a descriptor.
+///
+/// Nothing here waits but [`Outlet::settle`] and [`Outlet::finish`], up to their bounds. Dropping it ends the
+/// writer and gives up what is not written.
+pub struct Outlet {
+    name: String,
+    batch: usize,
+    current: Option<Batch>,
+    free: Receiver<Batch>,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    dropped_queue: u64,
+    dropped_here: u64,
+    settled: bool,
+}
+
+impl Outlet {
+    /// Writes to `fd`, which stays the caller's; `name` stands for it in errors and in the ledger.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Runtime`] where descriptors or threads cannot be had.
+    pub fn new(name: &str, fd: BorrowedFd<'_>, options: Options) -> Result<Outlet> {
+        let runtime =
+            |e: Errno| Error::caused(ErrorKind::Runtime, format!("{name}: cannot be written to"), e);
+        let target = Target::new(fd).map_err(runtime)?;
+        let buffers = options.buffers.max(2);
+        let batch = options.batch.clamp(2 * SLACK, MOST);
+        let (back, free) = bounded(buffers);
+        for _ in 0..buffers {
+            let ends = Vec::with_capacity(batch / 64);
+            let _ = back.try_send(Batch { bytes: Vec::with_capacity(batch), ends });
+        }
+        let shared = Arc::new(Shared::new(options.on_failure, buffers).map_err(runtime)?);
+        let theirs = shared.clone();
+        let thread = std::thread::Builder::new()
+            .name("tracer-writer".into())
+            .spawn(move || writer::run(&theirs, target, &back))
+            .map_err(|e| Error::caused(ErrorKind::Runtime, "cannot start a writer thread", e))?;
+        Ok(Outlet {
+            name: name.into(),
+            batch,
+            current: None,
+            free,
+            shared,
+            thread: Some(thread),
+            dropped_queue: 0,
+            dropped_here: 0,
+            settled: false,
+        })
+    }
+
+    /// Writes to a file, which is created, or emptied where it exists.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Sink`] where it cannot be opened.
+    pub fn create(path: &Path, options: Options) -> Result<Outlet> {
+        let file = File::create(path).map_err(|e| cannot_open(path, e))?;
+        Outlet::new(&path.to_string_lossy(), file.as_fd(), options)
+    }
+
+    /// Opens `path` again, as after a rotation, and sends all that follows there; a file that is still in its
+    /// place is appended to.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Sink`] where it cannot be opened: everything goes on to where it went.
+    pub fn reopen(&mut self, path: &Path) -> Result<()> {
+        let file =
+            OpenOptions::new().append(true).create(true).open(path).map_err(|e| cannot_open(path, e))?;
+        let target = Target::new(file.as_fd()).map_err(|e| cannot_open(path, e.into()))?;
+        self.hand_over()?;
+        self.send(Work::Reopen(target));
+        Ok(())
+    }
+
+    /// The name it was given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where to append the next lines, or nothing while every batch is on its way. After each event appended
+    /// there, call [`Outlet::event_ends`]; after anything else, [`Outlet::appended`].
+    #[inline]
+    pub fn room(&mut self) -> Option<&mut Vec<u8>> {
+        if self.current.is_none() {
+            self.current = self.free.try_recv().ok();
+        }
+        self.current.as_mut().map(|b| &mut b.bytes)
+    }
+
+    /// Says that an event ends here.
+    #[inline]
+    pub fn event_ends(&mut self) -> Result<()> {
+        if let Some(b) = &mut self.current {
+            b.ends.push(b.bytes.len() as u32);
+        }
+        self.appended()
+    }
+
+    /// Hands the batch over if it is full.
+    #[inline]
+    pub fn appended(&mut self) -> Result<()> {
+        match &self.current {
+            Some(b) if b.bytes.len() + SLACK > self.batch => self.hand_over(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts an event that there was no room for.
+    pub fn no_room(&mut self) {
+        self.dropped_queue += 1;
+    }
+
+    /// Counts an event that came after the end.
+    pub fn too_late(&mut self) {
+        self.dropped_here += 1;
+    }
+
+    /// What has gone wrong, if anything: cheap enough to ask for every event.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        if self.shared.down.load(Relaxed) || self.settled { self.failure() } else { Ok(()) }
+    }
+
+    #[cold]
+    fn failure(&self) -> Result<()> {
+        let failed = self.shared.lock().failed;
+        match failed {
+            None if !self.settled => Ok(()),
+            None | Some(Failure::Stopped) => {
+                Err(Error::new(ErrorKind::Sink, format!("{}: nothing is written after the end", self.name)))
+            }
+            Some(Failure::Closed) => {
+                Err(Error::new(ErrorKind::Closed, format!("{}: its reader has gone", self.name)))
+            }
+            Some(Failure::Errno(errno)) => {
+                let cause = std::io::Error::from(errno);
+                let e = Error::caused(ErrorKind::Sink, format!("{}: cannot write", self.name), cause);
+                Err(match errno {
+                    Errno::ENOSPC | Errno::EDQUOT => {
+                        e.with_help("make room there, or write elsewhere: -o FILE")
+                    }
+                    Errno::EFBIG => e.with_help("raise the limit on file sizes: ulimit -f unlimited"),
+                    _ => e,
+                })
+            }
+        }
+    }
+
+    /// What the writer failed with by itself.
+    fn verdict(&self) -> Result<()> {
+        let failed = self.shared.lock().failed;
+        if matches!(failed, None | Some(Failure::Stopped)) { Ok(()) } else { self.failure() }
+    }
+
+    /// Starts writing what is in hand, without waiting.
+    ///
+    /// While the writer is behind, it stays in hand and fills up: small batches would use up all there are.
+    pub fn flush(&mut self) -> Result<()> {
+        self.check()?;
+        if self.current.is_some() && self.shared.lock().outstanding < 4 {
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    fn hand_over(&mut self) -> Result<()> {
+        match self.current.take() {
+            Some(b) if b.bytes.is_empty() => self.current = Some(b),
+            Some(b) => self.send(Work::Batch(b)),
+            None => {}
+        }
+        self.check()
+    }
+
+    fn send(&mut self, work: Work) {
+        let mut p = self.shared.lock();
+        if p.failed.is_some() {
+            if let Work::Batch(b) = work {
+                self.dropped_here += b.ends.len() as u64;
+            }
+            return;
+        }
+        p.outstanding += usize::from(matches!(work, Work::Batch(_)));
+        p.queue.push_back(work);
+        drop(p);
+        // Fails only where the count would overflow: the writer is awake then anyway.
+        let _ = self.shared.work.write(1);
+    }
+
+    /// Waits for room until `deadline`.
+    pub(super) fn wait_room(&mut self, deadline: Instant) -> bool {
+        if self.current.is_none() {
+            self.current = self.free.recv_deadline(deadline).ok();
+        }
+        self.current.is_some()
+    }
+
+    /// Waits until everything is written or `deadline` has passed; then gives up what is left and counts it.
+    ///
+    /// # Errors
+    ///
+    /// What the writer failed with. Giving up is no error: the counts tell it.
+    pub fn settle(&mut self, deadline: Instant) -> Result<()> {
+        if self.settled {
+            return Ok(());
+        }
+        let result = self.hand_over();
+        if !self.wait(deadline) {
+            self.stop();
+        }
+        let result = result.and_then(|()| self.verdict());
+        self.settled = true;
+        result
+    }
+
+    /// Writes `bytes` after all else has settled, and ends; waits at most a moment. Where the writer was
+    /// given up nothing is written: it would stand behind half a line.
+    pub fn finish(&mut self, append: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        if self.shared.lock().failed.is_none() && self.room().is_some() {
+            if let Some(b) = &mut self.current {
+                append(&mut b.bytes);
+            }
+            if let Some(b) = self.current.take() {
+                self.send(Work::Batch(b));
+            }
+            self.wait(Instant::now() + MOMENT);
+        }
+        let result = self.verdict();
+        self.stop();
+        result
+    }
+
+    /// True when nothing is outstanding.
+    fn wait(&self, deadline: Instant) -> bool {
+        self.wait_until(deadline, |p| p.failed.is_some() || p.outstanding == 0)
+    }
+
+    fn wait_until(&self, deadline: Instant, reached: impl Fn(&Progress) -> bool) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let (p, _) = self
+            .shared
+            .idle
+            .wait_timeout_while(self.shared.lock(), left, |p| !reached(p))
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        reached(&p)
+    }
+
+    /// Ends the writer; one that is held in a write is left behind, and its accounts closed.
+    fn stop(&mut self) {
+        if let Some(b) = self.current.take() {
+            self.dropped_here += b.ends.len() as u64;
+        }
+        let Some(thread) = self.thread.take() else { return };
+        self.shared.stopping.store(true, Relaxed);
+        let _ = self.shared.stop.write(1);
+        if self.wait_until(Instant::now() + GRACE, |p| p.done) {
+            let _ = thread.join();
+        } else {
+            self.shared.lock().give_up(Failure::Stopped);
+            self.shared.down.store(true, Relaxed);
+        }
+    }
+
+    /// The counts so far. Events on their way are in none of them.
+    pub fn counts(&self) -> Counts {
+        let p = self.shared.lock();
+        Counts {
+            delivered: p.delivered,
+            dropped_queue: self.dropped_queue,
+            dropped_sink: p.dropped + self.dropped_here,
+        }
+    }
+}
+
+impl Drop for Outlet {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn cannot_open(path: &Path, e: std::io::Error) -> Error {
+    Error::caused(ErrorKind::Sink, format!("{}: cannot be opened for writing", path.display()), e)
+}

@@ -1,0 +1,200 @@
+//! A format and an outlet make a sink; events that the outlet had no room for become a gap at their place.
+
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use super::{Counts, Header, Note, Outlet, Sink, hold::Lanes};
+use crate::{
+    Result,
+    event::{Event, Gap},
+    ledger::Report,
+};
+
+/// The most bytes of notes that wait for room.
+const NOTES: usize = 64 << 10;
+
+/// A format: each thing appended to `out` as whole lines or frames.
+///
+/// None of them fails, and none allocates for an event once `out` and whatever the format reuses have grown
+/// to size.
+pub trait Encode: Send {
+    /// What comes before the first event.
+    fn header(&mut self, header: &Header<'_>, out: &mut Vec<u8>);
+    /// An event.
+    fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>);
+    /// A hole.
+    fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>);
+    /// A note.
+    fn note(&mut self, note: &Note<'_>, out: &mut Vec<u8>);
+    /// The final ledger.
+    fn footer(&mut self, report: &Report, out: &mut Vec<u8>);
+}
+
+impl<E: Encode + ?Sized> Encode for Box<E> {
+    fn header(&mut self, header: &Header<'_>, out: &mut Vec<u8>) {
+        (**self).header(header, out);
+    }
+    fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        (**self).event(event, out);
+    }
+    fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>) {
+        (**self).gap(gap, out);
+    }
+    fn note(&mut self, note: &Note<'_>, out: &mut Vec<u8>) {
+        (**self).note(note, out);
+    }
+    fn footer(&mut self, report: &Report, out: &mut Vec<u8>) {
+        (**self).footer(report, out);
+    }
+}
+
+/// Events in a format to a descriptor. What there is no room for is dropped, newest first, and told as a gap
+/// before the next event of its CPU, or after two flushes where that CPU has no more to say.
+pub struct StreamSink<E> {
+    encode: E,
+    outlet: Outlet,
+    lanes: Lanes,
+    header: Vec<u8>,
+    notes: Vec<u8>,
+}
+
+impl<E: Encode> StreamSink<E> {
+    /// A sink that writes in the format `encode` to `outlet`.
+    pub fn new(encode: E, outlet: Outlet) -> StreamSink<E> {
+        StreamSink { encode, outlet, lanes: Lanes::default(), header: Vec::new(), notes: Vec::new() }
+    }
+
+    /// Opens `path` again and sends what follows there, the header first; see [`Outlet::reopen`].
+    pub fn reopen(&mut self, path: &Path) -> Result<()> {
+        self.outlet.reopen(path)?;
+        // Before all that waits: the new file begins with it.
+        let waiting = std::mem::replace(&mut self.notes, self.header.clone());
+        self.notes.extend_from_slice(&waiting);
+        self.catch_up();
+        self.outlet.appended()
+    }
+
+    /// Writes what waits for room and belongs before anything else. True if there is room now.
+    #[inline]
+    fn catch_up(&mut self) -> bool {
+        let Some(out) = self.outlet.room() else { return false };
+        if !self.notes.is_empty() {
+            out.extend_from_slice(&self.notes);
+            self.notes.clear();
+        }
+        true
+    }
+
+    /// Writes gaps that wait, as `take` chooses them, while there is room.
+    fn release(&mut self, take: impl Fn(&mut Lanes) -> Option<Gap>) -> Result<()> {
+        while self.catch_up() {
+            let Some(gap) = take(&mut self.lanes) else { break };
+            let StreamSink { encode, outlet, .. } = self;
+            if let Some(out) = outlet.room() {
+                encode.gap(&gap, out);
+            }
+            self.outlet.appended()?;
+        }
+        Ok(())
+    }
+}
+
+impl<E: Encode> Sink for StreamSink<E> {
+    fn name(&self) -> &str {
+        self.outlet.name()
+    }
+
+    fn header(&mut self, header: &Header<'_>) -> Result<()> {
+        self.outlet.check()?;
+        self.header.clear();
+        self.encode.header(header, &mut self.header);
+        if let Some(out) = self.outlet.room() {
+            out.extend_from_slice(&self.header);
+        }
+        self.outlet.appended()
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) -> Result<()> {
+        if let Err(e) = self.outlet.check() {
+            self.outlet.too_late();
+            return Err(e);
+        }
+        if self.lanes.holds(event.cpu) || !self.notes.is_empty() {
+            self.lanes.close(event.cpu, event.time);
+            if let Err(e) = self.release(|lanes| lanes.take_of(event.cpu)) {
+                self.outlet.too_late();
+                return Err(e);
+            }
+        }
+        let StreamSink { encode, outlet, lanes, .. } = self;
+        match outlet.room() {
+            Some(out) => {
+                encode.event(event, out);
+                lanes.wrote(event);
+                outlet.event_ends()
+            }
+            None => {
+                lanes.dropped(event);
+                outlet.no_room();
+                Ok(())
+            }
+        }
+    }
+
+    fn gap(&mut self, gap: &Gap) -> Result<()> {
+        self.outlet.check()?;
+        self.lanes.close(gap.cpu, gap.before.or(gap.after));
+        // What waits already stands before this one.
+        self.lanes.hold(*gap);
+        self.release(|lanes| lanes.take_of(gap.cpu))
+    }
+
+    fn note(&mut self, note: &Note<'_>) -> Result<()> {
+        self.outlet.check()?;
+        self.catch_up();
+        let StreamSink { encode, outlet, notes, .. } = self;
+        match outlet.room() {
+            Some(out) => encode.note(note, out),
+            None if notes.len() < NOTES => encode.note(note, notes),
+            None => {}
+        }
+        self.outlet.appended()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.outlet.check()?;
+        if self.lanes.any_held() {
+            self.lanes.grow_older();
+            self.release(|lanes| lanes.take(2))?;
+        }
+        if !self.notes.is_empty() {
+            self.catch_up();
+        }
+        self.outlet.flush()
+    }
+
+    fn settle(&mut self, bound: Duration) -> Result<()> {
+        let deadline = Instant::now() + bound;
+        let mut result = Ok(());
+        while result.is_ok() && (self.lanes.any_held() || !self.notes.is_empty()) {
+            if self.outlet.check().is_err() || !self.outlet.wait_room(deadline) {
+                break;
+            }
+            self.catch_up();
+            result = self.release(|lanes| lanes.take(0));
+        }
+        self.outlet.settle(deadline).and(result)
+    }
+
+    fn footer(&mut self, report: &Report) -> Result<()> {
+        let StreamSink { encode, outlet, .. } = self;
+        outlet.finish(|out| encode.footer(report, out))
+    }
+
+    fn counts(&self) -> Counts {
+        self.outlet.counts()
+    }
+}

@@ -1,0 +1,303 @@
+//! The text form: one line an event, in the columns of `perf script`.
+//!
+//! ```text
+//!             dd    1234/1234    [001]   2083.123456789: write: fd=1 buf=0x7ffd5c8a count=512
+//! -- lost 13 events on cpu 1 (seq 101..113) between 2083.123456789 and 2083.223456789 --
+//! ```
+//!
+//! Every line that is no event begins with `-- ` and a word: the cause of a gap (`lost`, `failed`,
+//! `overwritten`, `corrupt`, `dropped`), or `error:`, `probe:`, `stats:`, `end:`. No event line begins so.
+//! Strings are escaped as [`escape`](super::escape) says: no control character ever comes out.
+
+use std::io::Write;
+
+use anstyle::{AnsiColor, Style};
+
+use super::{
+    Encode, Header, Note, TimeFormat, escape,
+    number::{decimal, fill_up, padded},
+    when::Stamp,
+};
+use crate::{
+    Error, Result,
+    event::{Event, Gap},
+    ledger::Report,
+    schema::Value,
+};
+
+/// What one column shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Column {
+    /// The time, as `-t` says.
+    Time,
+    /// The task's name.
+    Comm,
+    /// The process id; together with a thread id right after it, `pid/tid`.
+    Pid,
+    /// The thread id.
+    Tid,
+    /// The CPU.
+    Cpu,
+    /// The user id.
+    Uid,
+    /// The cgroup id.
+    Cgroup,
+    /// The sequence number, and after a dot the level where that is not 0.
+    Seq,
+    /// The event's name.
+    Name,
+    /// All fields, as `name=value`.
+    Args,
+    /// The field of this name; nothing for events that have none.
+    Field(String),
+}
+
+impl Column {
+    /// Reads a list such as `time,comm,pid,fd`; a word that is no column names a field.
+    ///
+    /// # Errors
+    ///
+    /// Usage, where a name is empty.
+    pub fn parse_list(list: &str) -> Result<Vec<Column>> {
+        list.split(',').map(|word| Column::parse(word.trim())).collect()
+    }
+
+    fn parse(word: &str) -> Result<Column> {
+        Ok(match word {
+            "time" => Column::Time,
+            "comm" => Column::Comm,
+            "pid" => Column::Pid,
+            "tid" => Column::Tid,
+            "cpu" => Column::Cpu,
+            "uid" => Column::Uid,
+            "cgroup" => Column::Cgroup,
+            "seq" => Column::Seq,
+            "name" => Column::Name,
+            "args" => Column::Args,
+            "" => {
+                return Err(Error::usage("--fields: an empty name").with_help(
+                    "names are time, comm, pid, tid, cpu, uid, cgroup, seq, name, args, and those of fields",
+                ));
+            }
+            field => Column::Field(field.into()),
+        })
+    }
+}
+
+/// How lines look.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The time column.
+    pub time: TimeFormat,
+    /// The columns, in order.
+    pub columns: Vec<Column>,
+    /// Escape codes for colour: only where the output is a terminal that wants them.
+    pub color: bool,
+}
+
+impl Default for Options {
+    /// The columns of `perf script`, times of CLOCK_MONOTONIC, no colour.
+    fn default() -> Options {
+        use Column::{Args, Comm, Cpu, Name, Pid, Tid, Time};
+        let columns = vec![Comm, Pid, Tid, Cpu, Time, Name, Args];
+        Options { time: TimeFormat::default(), columns, color: false }
+    }
+}
+
+/// The text form.
+#[derive(Debug)]
+pub struct Text {
+    columns: Vec<Column>,
+    stamp: Stamp,
+    name: Style,
+    mark: Style,
+}
+
+impl Text {
+    /// Lines as the options say.
+    pub fn new(options: Options) -> Text {
+        let style = |s: Style| if options.color { s } else { Style::new() };
+        let stamp = Stamp::new(options.time);
+        let mut columns = options.columns;
+        columns.retain(|c| *c != Column::Time || !stamp.hidden());
+        Text {
+            columns,
+            stamp,
+            name: style(AnsiColor::Cyan.on_default()),
+            mark: style(AnsiColor::Red.on_default().bold()),
+        }
+    }
+
+    /// A line that is no event.
+    fn marked(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Stamp, &mut Vec<u8>)) {
+        let _ = write!(out, "{}-- ", self.mark);
+        fill(&mut self.stamp, out);
+        let _ = writeln!(out, " --{:#}", self.mark);
+    }
+}
+
+impl Encode for Text {
+    fn header(&mut self, header: &Header<'_>, _: &mut Vec<u8>) {
+        self.stamp.anchor(header.clock);
+    }
+
+    fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        let Text { columns, stamp, name, .. } = self;
+        let start = out.len();
+        let mut skip = false;
+        for (i, column) in columns.iter().enumerate() {
+            if std::mem::take(&mut skip) {
+                continue;
+            }
+            let before = out.len();
+            if before != start {
+                out.push(b' ');
+            }
+            let empty = out.len();
+            match column {
+                Column::Time => {
+                    stamp.event(event.time, out);
+                    out.push(b':');
+                }
+                Column::Comm => comm(event.wire.comm(), out),
+                Column::Pid if columns.get(i + 1) == Some(&Column::Tid) => {
+                    skip = true;
+                    padded(event.wire.tgid, 7, b' ', out);
+                    out.push(b'/');
+                    let at = out.len();
+                    decimal(event.wire.pid, out);
+                    fill_up((at + 7).saturating_sub(out.len()), b' ', out);
+                }
+                Column::Pid => padded(event.wire.tgid, 7, b' ', out),
+                Column::Tid => padded(event.wire.pid, 7, b' ', out),
+                Column::Cpu => {
+                    out.push(b'[');
+                    padded(event.cpu, 3, b'0', out);
+                    out.push(b']');
+                }
+                Column::Uid => labelled(b"uid=", event.wire.uid, out),
+                Column::Cgroup => labelled(b"cgroup=", event.wire.cgroup, out),
+                Column::Seq => {
+                    labelled(b"seq=", event.wire.seq, out);
+                    if event.wire.level != 0 {
+                        labelled(b".", event.wire.level, out);
+                    }
+                }
+                Column::Name => {
+                    styled(*name, out, |out| escape::text(event.schema.name.as_bytes(), out));
+                    out.push(b':');
+                }
+                Column::Args => {
+                    for (i, (field, v)) in event.fields().enumerate() {
+                        if i > 0 {
+                            out.push(b' ');
+                        }
+                        value(&field.name, v, out);
+                    }
+                }
+                Column::Field(wanted) => {
+                    if let Some((field, v)) = event.fields().find(|(f, _)| f.name == *wanted) {
+                        value(&field.name, v, out);
+                    }
+                }
+            }
+            if out.len() == empty {
+                out.truncate(before);
+            }
+        }
+        out.push(b'\n');
+    }
+
+    fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>) {
+        self.marked(out, |stamp, out| {
+            let _ = match gap.count {
+                Some(1) => write!(out, "{} 1 event", gap.cause.name()),
+                Some(n) => write!(out, "{} {n} events", gap.cause.name()),
+                None => write!(out, "{} an unknown number of events", gap.cause.name()),
+            };
+            let _ = write!(out, " on cpu {}", gap.cpu);
+            if let Some((first, last)) = gap.seq {
+                let _ = write!(out, " (seq {first}..{last})");
+            }
+            if stamp.hidden() || gap.after.is_none() && gap.before.is_none() {
+                return;
+            }
+            let mut time = |word: &str, time, out: &mut Vec<u8>| {
+                out.extend_from_slice(word.as_bytes());
+                let at = out.len();
+                stamp.moment(time, out);
+                let pad = out[at..].iter().take_while(|b| **b == b' ').count();
+                out.drain(at..at + pad);
+            };
+            match (gap.after, gap.before) {
+                (Some(_), None) => time(" after ", gap.after, out),
+                (None, _) => time(" before ", gap.before, out),
+                _ => {
+                    time(" between ", gap.after, out);
+                    time(" and ", gap.before, out);
+                }
+            }
+        });
+    }
+
+    fn note(&mut self, note: &Note<'_>, out: &mut Vec<u8>) {
+        self.marked(out, |_, out| match note {
+            Note::Error(message) => said("error: ", message, out),
+            Note::Probe(message) => said("probe: ", message, out),
+            Note::Stats(report) => {
+                let _ = write!(out, "stats: {} events, {} missing", report.decoded(), report.missing());
+            }
+        });
+    }
+
+    fn footer(&mut self, report: &Report, out: &mut Vec<u8>) {
+        self.marked(out, |_, out| {
+            let (events, missing) = (report.decoded(), report.missing());
+            let balanced = if report.balanced() { "yes" } else { "no" };
+            let _ = write!(out, "end: {events} events, {missing} missing, balanced: {balanced}");
+        });
+    }
+}
+
+fn said(word: &str, message: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(word.as_bytes());
+    escape::text(message.as_bytes(), out);
+}
+
+/// Right-aligned in a column of 16 that is never quite full, so that no line begins with a name.
+fn comm(name: &[u8], out: &mut Vec<u8>) {
+    let at = out.len();
+    fill_up(16, b' ', out);
+    escape::text(name, out);
+    // Bytes that begin a character.
+    let width = out[at + 16..].iter().filter(|b| **b & 0xc0 != 0x80).count();
+    let spare = width.min(15);
+    out.copy_within(at + spare.., at);
+    out.truncate(out.len() - spare);
+}
+
+fn labelled(label: &[u8], n: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(label);
+    decimal(n, out);
+}
+
+fn styled(style: Style, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
+    if style == Style::new() {
+        return fill(out);
+    }
+    let _ = write!(out, "{style}");
+    fill(out);
+    let _ = write!(out, "{style:#}");
+}
+
+fn value(name: &str, value: Value, out: &mut Vec<u8>) {
+    escape::text(name.as_bytes(), out);
+    out.push(b'=');
+    match value {
+        Value::Unsigned(n) => decimal(n, out),
+        Value::Signed(n) => decimal(n, out),
+        Value::Bool(b) => out.extend_from_slice(if b { b"true" } else { b"false" }),
+        Value::Pointer(p) => escape::address(p, out),
+    }
+}

@@ -1,0 +1,103 @@
+//! Raw bytes decoded by their schema: every kind and size, wrapped anywhere, too short, or of no probe.
+
+use tracer::{
+    event::{Event, Wire},
+    record::Body,
+    schema::{Field, Kind, Schema, Value},
+};
+
+use crate::sink_fixture::{WRITE, raw};
+
+fn schema(kind: Kind, offset: u32) -> Schema {
+    let field = Field { name: "x".into(), type_name: "t".into(), kind, offset };
+    Schema { name: "e".into(), spec: "k:e".into(), fields: vec![field] }
+}
+
+#[test]
+fn the_head_is_read_wherever_it_wraps() {
+    let bytes = raw(0xfffe_fdfc, 3, b"sixteen bytes ok");
+    for at in 0..=bytes.len() {
+        let (first, second) = bytes.split_at(at);
+        let wire = Wire::parse(&Body::wrapped(first, second)).unwrap();
+        assert_eq!((wire.probe, wire.level, wire.seq), (0, 3, 0xfffe_fdfc));
+        assert_eq!((wire.tgid, wire.pid, wire.uid, wire.cgroup), (1234, 1235, 1000, 1 << 60 | 7));
+        assert_eq!(wire.comm(), b"sixteen bytes ok", "a name of all sixteen bytes has no NUL");
+    }
+}
+
+#[test]
+fn a_name_ends_at_its_first_nul() {
+    let bytes = raw(0, 0, b"a\0stale");
+    assert_eq!(Wire::parse(&Body::new(&bytes)).unwrap().comm(), b"a");
+    let bytes = raw(0, 0, b"");
+    assert_eq!(Wire::parse(&Body::new(&bytes)).unwrap().comm(), b"");
+}
+
+#[test]
+fn every_kind_and_size() {
+    let data = 0xf1e2_d3c4_b5a6_9788_u64;
+    let cases = [
+        (Kind::Unsigned(1), Value::Unsigned(0x88)),
+        (Kind::Unsigned(2), Value::Unsigned(0x9788)),
+        (Kind::Unsigned(4), Value::Unsigned(0xb5a6_9788)),
+        (Kind::Unsigned(8), Value::Unsigned(data)),
+        (Kind::Signed(1), Value::Signed(i64::from(0x88_u8 as i8))),
+        (Kind::Signed(2), Value::Signed(i64::from(0x9788_u16 as i16))),
+        (Kind::Signed(4), Value::Signed(i64::from(0xb5a6_9788_u32 as i32))),
+        (Kind::Signed(8), Value::Signed(data as i64)),
+        (Kind::Bool, Value::Bool(true)),
+        (Kind::Pointer, Value::Pointer(data)),
+    ];
+    for (kind, expected) in cases {
+        let schema = schema(kind, 52);
+        let mut bytes = vec![0; 60];
+        // The low bytes first in any order of bytes: narrow fields hold the low part of `data`.
+        let value = match kind.size() {
+            1 => vec![data as u8],
+            2 => (data as u16).to_ne_bytes().to_vec(),
+            4 => (data as u32).to_ne_bytes().to_vec(),
+            _ => data.to_ne_bytes().to_vec(),
+        };
+        bytes[52..52 + value.len()].copy_from_slice(&value);
+        for at in 0..=bytes.len() {
+            let (first, second) = bytes.split_at(at);
+            let event = Event::decode(0, None, Body::wrapped(first, second), |_| Some(&schema)).unwrap();
+            let read: Vec<_> = event.fields().map(|(f, v)| (f.name.as_str(), v)).collect();
+            assert_eq!(read, [("x", expected)], "{kind:?} wrapped at {at}");
+        }
+    }
+}
+
+#[test]
+fn bytes_that_do_not_fit_their_schema_are_no_event() {
+    let bytes = raw(0, 0, b"dd");
+    for len in 0..=bytes.len() {
+        let event = Event::decode(0, None, Body::new(&bytes[..len]), |_| Some(&*WRITE));
+        // The last field is one byte at 80; three bytes of padding follow.
+        assert_eq!(event.is_some(), len >= 81, "{len} bytes");
+    }
+    assert!(Event::decode(0, None, Body::new(&bytes), |_| None).is_none(), "a probe nobody knows");
+    let far = schema(Kind::Unsigned(8), u32::MAX);
+    assert!(Event::decode(0, None, Body::new(&bytes), |_| Some(&far)).is_none());
+}
+
+#[test]
+fn the_probe_is_the_one_that_the_bytes_name() {
+    let mut bytes = raw(0, 0, b"dd");
+    bytes[8..10].copy_from_slice(&0x1234_u16.to_ne_bytes());
+    let mut asked = 0;
+    Event::decode(0, None, Body::new(&bytes), |id| {
+        asked = id;
+        Some(&*WRITE)
+    });
+    assert_eq!(asked, 0x1234);
+}
+
+#[test]
+fn a_schema_of_no_fields_needs_the_head_alone() {
+    let schema = Schema { name: "e".into(), spec: "k:e".into(), fields: vec![] };
+    let bytes = raw(0, 0, b"dd");
+    let event = Event::decode(0, None, Body::new(&bytes[..52]), |_| Some(&schema)).unwrap();
+    assert_eq!(event.fields().count(), 0);
+    assert!(Event::decode(0, None, Body::new(&bytes[..51]), |_| Some(&schema)).is_none());
+}
