@@ -30,9 +30,6 @@ pub fn main(name: &str) -> ExitCode {
         Some(test) => caught(test),
         None => Verdict::Fail(format!("no test is named `{name}`")),
     };
-    if let Verdict::Fail(message) = &verdict {
-        eprintln!("{name}: {message}");
-    }
     let file = std::env::var_os(VERDICT).unwrap_or_default();
     let text = serde_json::to_string(&verdict).expect("a verdict is JSON");
     match std::fs::write(&file, text) {
