@@ -59,11 +59,15 @@ pub fn function(name: &str) -> Option<Signature> {
     })
 }
 
-/// What a raw tracepoint's programs see: the parameters of `btf_trace_NAME` after the first.
+/// What a raw tracepoint's programs see: the parameters of `__traceiter_NAME` after the first, or those of
+/// `btf_trace_NAME`, which has no names but is there from 5.1 on.
 pub fn raw_tracepoint(name: &str) -> Option<Vec<Param>> {
     vmlinux(|btf| {
         let typedef: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{name}"))?;
-        let proto: FuncProto<'_> = typedef.referenced_type().next_type()?.try_into().ok()?;
+        let nameless = || typedef.referenced_type().next_type()?.try_into().ok();
+        let iter: Option<Func<'_>> = btf.type_by_name(&format!("__traceiter_{name}"));
+        let proto: FuncProto<'_> =
+            iter.and_then(|f| f.referenced_type().try_into().ok()).or_else(nameless)?;
         params(btf, &proto, 1)
     })
 }
