@@ -21,7 +21,7 @@ impl Naive {
     fn read(&mut self, memory: &[u8], head: u64, most: usize) -> Vec<Owned> {
         let mut owned = Vec::new();
         let byte = |position: u64| memory[(position % memory.len() as u64) as usize];
-        let mut give_up = |tail: &mut u64, header, bytes, cause| {
+        let give_up = |tail: &mut u64, header, bytes, cause| {
             let corruption = Corruption { cpu: CPU, position: *tail, header, bytes, cause };
             *tail = head;
             Owned::Corruption(corruption)
