@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use super::{
-    forward::{Corruption, CorruptionCause, Entry, Hand, Place},
+    entry::{Corruption, CorruptionCause, Entry},
+    forward::{Hand, Place},
     stats::Stats,
 };
 use crate::record::{Body, Header, Lost, LostSamples, Record, Sample, SampleFormat, kind};
