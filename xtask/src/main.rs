@@ -1,3 +1,61 @@
 //! The project's own commands: set up, run, test, judge.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod apt;
+mod fuzz;
+mod kernels;
+mod report;
+mod run;
+mod setup;
+mod sh;
+mod test;
+mod tidy;
+mod vm;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask COMMAND
+
+  run [ARGS]              install what is missing, build in release, run `tracer run ARGS`
+                          (ten seconds of the default where no ARGS), with sudo if not root
+  test [--quick]          install what is missing, run every test; --quick leaves out guests and fuzzing
+       [--without KERNEL] a kernel to do without, e.g. 5.10 (may be given again)
+       [--only STAGE]     one stage of: tidy fmt clippy docs c unit host memory miri guests fuzz (may be given again)
+       [--fuzz-time SECS] how long each fuzz target runs (default 60)
+  ci                      what CI runs: the same as test
+  vm KERNEL [FILTER…]     the live tests in one guest; KERNEL is 5.10, 6.1, 6.12 or newest
+  vm KERNEL -- CMD…       a command in a guest (`tracer` means the one built here)
+  vm fetch [KERNEL…]      fetch the guests' kernels anew
+  fuzz [TARGET] [SECS]    run the fuzz targets
+  setup [--tests]         install what is missing to build (and to test)
+  tidy                    the house rules: imports, unsafe, words, file heads
+";
+
+fn main() -> ExitCode {
+    let mut args: Vec<String> = std::env::args().skip(1).collect();
+    let command = if args.is_empty() { "help".to_owned() } else { args.remove(0) };
+    let done = match command.as_str() {
+        "run" => run::run(&args),
+        "test" | "ci" => test::run(&args),
+        "vm" => vm::run(&args),
+        "fuzz" => fuzz::run(&args),
+        "setup" => setup::run(&args),
+        "tidy" => tidy::run(),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(0)
+        }
+        other => {
+            eprint!("error: no command `{other}`\n\n{HELP}");
+            Ok(2)
+        }
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
