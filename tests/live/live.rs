@@ -10,8 +10,10 @@
 //! | `context`, `job` | what a test is handed: where it runs, and other programs run with a time limit |
 //! | `child` | one test as a process of its own |
 //! | `guest` | a kernel booted under QEMU: its files, its console, its pid 1 |
+//! | `kit` | what tests that drive the library share |
+//! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod child;
 mod context;
@@ -19,6 +21,8 @@ mod guest;
 mod harness;
 mod house;
 mod job;
+mod kit;
+mod rings;
 mod table;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -27,7 +31,7 @@ use std::sync::Arc;
 use table::{Kernel, Test, Verdict};
 
 /// Every live test, by file.
-const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS];
+const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS, rings::TESTS];
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
