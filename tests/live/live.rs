@@ -13,6 +13,8 @@
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
 //! | `probes` | every kind of probe and its values |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
+//! | `kit` | what tests that drive the library share |
+//! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
 
@@ -22,9 +24,11 @@ mod guest;
 mod harness;
 mod house;
 mod job;
+mod kit;
 mod losses;
 mod probes;
 mod program;
+mod rings;
 mod table;
 mod trace;
 
@@ -34,7 +38,7 @@ use std::sync::Arc;
 use table::{Kernel, Test, Verdict};
 
 /// Every live test, by file.
-const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS, probes::TESTS, losses::TESTS];
+const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS, probes::TESTS, losses::TESTS, rings::TESTS];
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
