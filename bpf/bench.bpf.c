@@ -111,7 +111,7 @@ int bench_output(__u64 *ctx)
 	if (!mine || !payload || size < 1 || size > LARGEST)
 		return 1;
 #pragma clang loop unroll(disable)
-	for (int i = 0; i < 4096; i++) {
+	for (int i = 0; i < 256; i++) {
 		if ((__u64)i >= times)
 			break;
 		count(mine->fired);

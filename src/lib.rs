@@ -9,6 +9,8 @@
 //! [`sink`] takes them onward.
 #![deny(unsafe_code)]
 
+#[cfg(feature = "probe")]
+pub mod bench;
 pub mod error;
 pub mod event;
 #[cfg(feature = "probe")]
@@ -24,3 +26,8 @@ pub mod session;
 pub mod sink;
 
 pub use error::{Error, ErrorKind, Result};
+
+/// The README's example is a test.
+#[cfg(all(doctest, feature = "probe"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -18,7 +18,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Stream events to stdout as they happen
-    Run(Run),
+    Run(Box<Run>),
     /// Measure this host's path from bpf_perf_event_output to a reader
     Bench(Bench),
 }

@@ -48,7 +48,7 @@ pub fn main() -> ExitCode {
         return failed;
     }
     let done = match Args::parse().command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(&args),
         Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| {

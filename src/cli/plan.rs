@@ -35,13 +35,27 @@ pub fn options(args: &Run, specs: usize, child: Option<u32>) -> Result<session::
             comm: args.comm.clone(),
             cgroup: args.cgroup.clone(),
             cpus: None,
-            excluded: if args.include_self { Vec::new() } else { kin::processes() },
+            excluded: if args.include_self { Vec::new() } else { excluded() },
         },
         probes: specs,
         limit: args.count,
         count_runs: args.verbose,
         ..session::Options::default()
     })
+}
+
+/// The processes that are never traced, the nearest first, as many as the programs have room for.
+fn excluded() -> Vec<u32> {
+    let mut all = kin::processes();
+    if all.len() > Filter::MAX_EXCLUDED {
+        eprintln!(
+            "{} processes read this output; the first {} are left out",
+            all.len(),
+            Filter::MAX_EXCLUDED
+        );
+        all.truncate(Filter::MAX_EXCLUDED);
+    }
+    all
 }
 
 /// The rings' options for these CPUs, or all.

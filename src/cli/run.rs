@@ -7,7 +7,7 @@ use tracer::{
     Error, ErrorKind, Result,
     frontend::{Control, blocking},
     ledger::Report,
-    probe::Spec,
+    probe::{Provider, Spec},
     ring,
     session::{self, Session},
 };
@@ -21,21 +21,21 @@ use super::{
 };
 
 /// Runs it; the exit code is the return value, but for errors.
-pub fn run(args: Run) -> Result<ExitCode> {
-    let specs = plan::specs(&args)?;
+pub fn run(args: &Run) -> Result<ExitCode> {
+    let specs = plan::specs(args)?;
     let account = args.user.as_deref().map(plan::account).transpose()?;
     let control = Control::new()?;
     let child = match args.cmd.is_empty() {
         true => None,
         false => Some(Waiting::start(&args.cmd, args.output.is_none())?),
     };
-    let options = plan::options(&args, specs.len(), child.as_ref().map(Waiting::id))?;
-    let mut session = prepare(&args, options)?;
-    attach(&args, &mut session, &specs)?;
+    let options = plan::options(args, specs.len(), child.as_ref().map(Waiting::id))?;
+    let mut session = prepare(args, options)?;
+    attach(args, &mut session, &specs)?;
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let mut sink = output::open(&args, &control)?;
+    let mut sink = output::open(args, &control)?;
     let requests = signal::listen(control.clone(), args.output.is_some())?;
     if let Some(account) = account {
         drop_privileges(&account)?;
@@ -59,7 +59,7 @@ pub fn run(args: Run) -> Result<ExitCode> {
         })?;
     status.clear();
     let command = running.and_then(|running| running.finish());
-    Ok(finish(&args, &ended.report, failed.or(ended.error), command))
+    Ok(finish(args, &ended.report, failed.or(ended.error), command))
 }
 
 /// Maps the rings. Where the default size is beyond a limit, takes what fits and says so.
@@ -102,6 +102,7 @@ fn attach(args: &Run, session: &mut Session, specs: &[Spec]) -> Result<()> {
         }
         if let (false, Some(attached)) = (args.quiet, session.probes().attached().last()) {
             let why = match attached.passed_over.as_slice() {
+                [] if spec.provider == Provider::Syscall => " (the hook that costs least)".into(),
                 [] => String::new(),
                 reasons => format!(" ({})", reasons.join("; ")),
             };

@@ -60,7 +60,6 @@ fn turn<S: Sink>(
         let drained = session.drain(PASS, sink)?;
         pace.count(drained.records);
         sink.flush()?;
-        control.take_flush();
         let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         let over = left.is_zero() || session.limit_reached();
         if tick(session, sink).is_break() || control.stopping() || over {

@@ -22,7 +22,6 @@ pub struct Control {
 struct Shared {
     wake: EventFd,
     stop: AtomicBool,
-    flush: AtomicBool,
 }
 
 impl Control {
@@ -34,9 +33,7 @@ impl Control {
     pub fn new() -> Result<Control> {
         let wake = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
             .map_err(|e| Error::caused(ErrorKind::Runtime, "making an eventfd", e))?;
-        Ok(Control {
-            shared: Arc::new(Shared { wake, stop: AtomicBool::new(false), flush: AtomicBool::new(false) }),
-        })
+        Ok(Control { shared: Arc::new(Shared { wake, stop: AtomicBool::new(false) }) })
     }
 
     /// Ends the front end's run: it returns after its orderly stop.
@@ -47,11 +44,10 @@ impl Control {
 
     /// Has everything that is in the rings now handed to the sink, and the sink flushed.
     pub fn flush(&self) {
-        self.shared.flush.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Wakes the front end for another look at whatever its caller looks at between drains.
+    /// Wakes the front end for another pass, and so for another look at whatever its caller looks at in between.
     pub fn wake(&self) {
         // A counter that is full has woken it already.
         let _ = self.shared.wake.write(1);
@@ -60,11 +56,6 @@ impl Control {
     /// Whether a stop was asked for.
     pub fn stopping(&self) -> bool {
         self.shared.stop.load(Ordering::Acquire)
-    }
-
-    /// Takes a request to flush.
-    pub fn take_flush(&self) -> bool {
-        self.shared.flush.swap(false, Ordering::AcqRel)
     }
 
     /// Forgets the wake-ups so far.

@@ -37,7 +37,7 @@ impl Counters {
         probes: usize,
     ) -> Result<Counters> {
         let map = |fd: BorrowedFd<'_>, len: usize| {
-            MmapOptions::new().len(len).map_raw_read_only(&fd.as_raw_fd()).map_err(|e| {
+            MmapOptions::new().len(len).map_raw_read_only(fd.as_raw_fd()).map_err(|e| {
                 Error::caused(ErrorKind::Runtime, format!("mapping {len} bytes of BPF accounts"), e)
             })
         };

@@ -7,8 +7,6 @@ use libbpf_rs::{MapCore, MapFlags, MapMut};
 use super::config::Config;
 use crate::{Error, ErrorKind, Result};
 
-/// The most processes that can be excluded: `TRACER_EXCLUDED` in `bpf/tracer.h`.
-pub const MAX_EXCLUDED: usize = 64;
 /// The longest `comm` is 15 bytes and a NUL (`TASK_COMM_LEN`).
 const MAX_COMM: usize = 15;
 
@@ -53,6 +51,9 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// The most processes that can be excluded: `TRACER_EXCLUDED` in `bpf/tracer.h`.
+    pub const MAX_EXCLUDED: usize = 64;
+
     /// Whether targets are asked for, and so must be followed over fork, exec and exit.
     pub(super) fn follows(&self) -> bool {
         !self.targets.is_empty()
@@ -91,7 +92,11 @@ impl Filter {
             let bytes: Vec<u8> = bits.iter().flat_map(|word| word.to_ne_bytes()).collect();
             config.set("cpus", &bytes);
         }
-        let excluded = &self.excluded[..self.excluded.len().min(MAX_EXCLUDED)];
+        let excluded = &self.excluded;
+        if excluded.len() > Filter::MAX_EXCLUDED {
+            let (n, most) = (excluded.len(), Filter::MAX_EXCLUDED);
+            return Err(Error::usage(format!("{n} processes to be left out: {most} is the most")));
+        }
         config
             .set_u32("filters", filters)
             .set_u32s("excluded", excluded)

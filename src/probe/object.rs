@@ -28,10 +28,12 @@ static SAID: Mutex<String> = Mutex::new(String::new());
 fn listen(level: PrintLevel, text: String) {
     if let (PrintLevel::Warn, Ok(mut said)) = (level, SAID.lock()) {
         // The end of a verifier's log is what matters, and its size has no bound.
-        if said.len() > 64 << 10 {
+        const KEPT: usize = 16 << 10;
+        let tail = text.char_indices().rev().nth(KEPT).map_or(0, |(at, _)| at);
+        if said.len() > KEPT {
             said.clear();
         }
-        said.push_str(&text);
+        said.push_str(&text[tail..]);
     }
 }
 
@@ -147,7 +149,8 @@ pub(super) fn load(open: OpenObject) -> Result<Object> {
     })
 }
 
-fn tail(text: &str, lines: usize) -> String {
+/// The last lines of a text.
+pub(super) fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }

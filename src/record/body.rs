@@ -44,13 +44,13 @@ impl<'a> Body<'a> {
     }
 
     /// Both pieces; the second is empty where the bytes do not wrap.
-    #[inline]
+    #[inline(always)]
     pub fn pieces(&self) -> [&'a [u8]; 2] {
         [self.first, self.second]
     }
 
     /// The bytes where they lie in one piece.
-    #[inline]
+    #[inline(always)]
     pub fn contiguous(&self) -> Option<&'a [u8]> {
         match (self.first, self.second) {
             (first, []) => Some(first),
@@ -60,7 +60,7 @@ impl<'a> Body<'a> {
     }
 
     /// The `len` bytes from `offset`, or nothing if they are not all there.
-    #[inline]
+    #[inline(always)]
     pub fn range(&self, offset: usize, len: usize) -> Option<Body<'a>> {
         let end = offset.checked_add(len)?;
         let edge = self.first.len();
@@ -83,7 +83,7 @@ impl<'a> Body<'a> {
     }
 
     /// `N` bytes at `offset`, by copy.
-    #[inline]
+    #[inline(always)]
     pub fn array_at<const N: usize>(&self, offset: usize) -> Option<[u8; N]> {
         if let Some(bytes) = self.first.get(offset..).and_then(|rest| rest.first_chunk::<N>()) {
             return Some(*bytes);
@@ -111,13 +111,13 @@ impl<'a> Body<'a> {
     }
 
     /// The u32 at `offset`, in the machine's byte order.
-    #[inline]
+    #[inline(always)]
     pub fn u32_at(&self, offset: usize) -> Option<u32> {
         self.array_at(offset).map(u32::from_ne_bytes)
     }
 
     /// The u64 at `offset`, in the machine's byte order.
-    #[inline]
+    #[inline(always)]
     pub fn u64_at(&self, offset: usize) -> Option<u64> {
         self.array_at(offset).map(u64::from_ne_bytes)
     }

@@ -54,7 +54,7 @@ impl SampleFormat {
 
     /// Reads a sample; `None` of another kind, of bytes that no sample of this format has, and of every
     /// sample where the format has a field that is not supported ([`sample_type::READ`]).
-    #[inline]
+    #[inline(always)]
     pub fn sample<'a>(&self, record: &Record<'a>) -> Option<Sample<'a>> {
         (record.header.kind == kind::SAMPLE).then(|| Sample::parse(self.sample_type, record.body))?
     }
@@ -83,7 +83,8 @@ impl SampleFormat {
     /// callchain. The kernel pads the raw bytes to 4 mod 8 (`perf_prepare_sample`, `kernel/events/core.c`).
     pub fn sample_size(&self, raw: usize) -> usize {
         let fixed = 8 + 8 * count(self.sample_type, &FIXED);
-        let raw = if self.sample_type & RAW != 0 { (raw.saturating_add(4)).div_ceil(8) * 8 } else { 0 };
+        let raw =
+            if self.sample_type & RAW != 0 { raw.saturating_add(4).div_ceil(8).saturating_mul(8) } else { 0 };
         fixed.saturating_add(raw)
     }
 

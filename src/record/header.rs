@@ -17,12 +17,14 @@ impl Header {
     pub const SIZE: usize = 8;
 
     /// Reads a header in the machine's byte order.
+    #[inline(always)]
     pub fn parse(bytes: [u8; 8]) -> Header {
-        let [k0, k1, k2, k3, m0, m1, s0, s1] = bytes;
-        Header {
-            kind: u32::from_ne_bytes([k0, k1, k2, k3]),
-            misc: u16::from_ne_bytes([m0, m1]),
-            size: u16::from_ne_bytes([s0, s1]),
+        // As one word and shifts, which compilers keep in a register.
+        let word = u64::from_ne_bytes(bytes);
+        if cfg!(target_endian = "little") {
+            Header { kind: word as u32, misc: (word >> 32) as u16, size: (word >> 48) as u16 }
+        } else {
+            Header { kind: (word >> 32) as u32, misc: (word >> 16) as u16, size: word as u16 }
         }
     }
 

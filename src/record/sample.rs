@@ -22,49 +22,25 @@ const ALL_FIXED: u64 = {
 pub struct Sample<'a> {
     sample_type: u64,
     body: Body<'a>,
-    /// Addresses in the callchain.
-    frames: u32,
-    raw: Body<'a>,
+    extent: Extent,
 }
 
-impl<'a> Sample<'a> {
-    /// Two formats have a path of their own, since it is the cost of the whole drain: raw bytes alone, and
-    /// the time before them.
-    #[inline]
-    pub(super) fn parse(sample_type: u64, body: Body<'a>) -> Option<Sample<'a>> {
-        const RAW_AND_TIME: u64 = RAW | TIME;
-        let at = match sample_type {
-            RAW => 0,
-            RAW_AND_TIME => 8,
-            _ => return Sample::parse_any(sample_type, body),
-        };
-        let raw = raw_at(&body, at)?;
-        (at + 4 + raw.len() == body.len()).then_some(Sample { sample_type, body, frames: 0, raw })
-    }
+/// Where the parts of a sample lie that have no fixed size, in one word: how many addresses the callchain has,
+/// where in the body the raw bytes begin, and how many they are (a record has at most 65,535 bytes). One word,
+/// made from slices, so that it stays in a register: a sample that goes through memory costs more than the rest
+/// of the drain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Extent(u64);
 
-    fn parse_any(sample_type: u64, body: Body<'a>) -> Option<Sample<'a>> {
-        if sample_type & READ != 0 {
-            return None;
+impl<'a> Sample<'a> {
+    #[inline(always)]
+    pub(super) fn parse(sample_type: u64, body: Body<'a>) -> Option<Sample<'a>> {
+        let [first, second] = body.pieces();
+        let mut extent = Extent::fast(sample_type, first, second.len());
+        if extent == Extent::NONE {
+            extent = Extent::any(sample_type, first, second);
         }
-        let mut at = 8 * (sample_type & ALL_FIXED).count_ones() as usize;
-        if at > body.len() {
-            return None;
-        }
-        let mut frames = 0;
-        if sample_type & CALLCHAIN != 0 {
-            let room = (body.len() - at).checked_sub(8)? / 8;
-            let n = body.u64_at(at)?;
-            frames = u32::try_from(n).ok().filter(|&n| n as usize <= room)?;
-            at += 8 + 8 * frames as usize;
-        }
-        let mut raw = Body::default();
-        if sample_type & RAW != 0 {
-            raw = raw_at(&body, at)?;
-            at += 4 + raw.len();
-        }
-        // Fields that this crate does not read come after the raw bytes; where there are none, nothing does.
-        let later = sample_type & !(ALL_FIXED | CALLCHAIN | RAW);
-        (at == body.len() || later != 0).then_some(Sample { sample_type, body, frames, raw })
+        (extent != Extent::NONE).then_some(Sample { sample_type, body, extent })
     }
 
     /// The raw bytes: what the BPF program put out, then padding to 4 mod 8.
@@ -74,7 +50,7 @@ impl<'a> Sample<'a> {
     /// in them is misaligned: read it by [`Body::u64_at`].
     #[inline]
     pub fn raw(&self) -> Option<Body<'a>> {
-        (self.sample_type & RAW != 0).then_some(self.raw)
+        (self.sample_type & RAW != 0).then(|| self.body.range(self.extent.raw_at(), self.extent.raw_len()))?
     }
 
     /// Nanoseconds of the event's clock (CLOCK_MONOTONIC for events opened by this crate).
@@ -127,7 +103,7 @@ impl<'a> Sample<'a> {
     pub fn callchain(&self) -> Option<impl Iterator<Item = u64> + 'a> {
         let body = self.body;
         let start = 8 + 8 * (self.sample_type & ALL_FIXED).count_ones() as usize;
-        let frames = self.frames as usize;
+        let frames = self.extent.frames();
         (self.sample_type & CALLCHAIN != 0)
             .then(|| (0..frames).map_while(move |i| body.u64_at(start + 8 * i)))
     }
@@ -149,9 +125,75 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// The u32 size at `at` and the bytes after it.
-#[inline]
-fn raw_at<'a>(body: &Body<'a>, at: usize) -> Option<Body<'a>> {
-    let size = body.u32_at(at)?;
-    body.range(at + 4, usize::try_from(size).ok()?)
+impl Extent {
+    /// Not a sample; no sample has so many frames.
+    const NONE: Extent = Extent(u64::MAX);
+
+    /// Sizes that a record's u16 can say.
+    #[inline(always)]
+    fn new(frames: usize, raw_at: usize, raw_len: usize) -> Extent {
+        Extent((frames as u64) << 32 | (raw_at as u64) << 16 | raw_len as u64)
+    }
+
+    fn frames(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    #[inline(always)]
+    fn raw_at(self) -> usize {
+        usize::from((self.0 >> 16) as u16)
+    }
+
+    #[inline(always)]
+    fn raw_len(self) -> usize {
+        usize::from(self.0 as u16)
+    }
+
+    /// The two formats that a drain is made of, raw bytes alone and the time before them, where the size of
+    /// the raw bytes does not lie beyond the wrap. `NONE` says nothing: [`Extent::any`] does.
+    #[inline(always)]
+    fn fast(sample_type: u64, first: &[u8], more: usize) -> Extent {
+        const RAW_AND_TIME: u64 = RAW | TIME;
+        let at = match sample_type {
+            RAW => 0,
+            RAW_AND_TIME => 8,
+            _ => return Extent::NONE,
+        };
+        let size = first.get(at..at + 4).and_then(|size| size.first_chunk::<4>());
+        match size.map(|size| u32::from_ne_bytes(*size) as usize) {
+            Some(len) if len <= 0xffff && at + 4 + len == first.len() + more => Extent::new(0, at + 4, len),
+            _ => Extent::NONE,
+        }
+    }
+
+    /// Any format; `NONE` where the bytes are no sample of it.
+    #[inline(never)]
+    fn any(sample_type: u64, first: &[u8], second: &[u8]) -> Extent {
+        Extent::checked(sample_type, &Body::wrapped(first, second)).unwrap_or(Extent::NONE)
+    }
+
+    fn checked(sample_type: u64, body: &Body<'_>) -> Option<Extent> {
+        if sample_type & READ != 0 || body.len() > 0xffff {
+            return None;
+        }
+        let mut at = 8 * (sample_type & ALL_FIXED).count_ones() as usize;
+        if at > body.len() {
+            return None;
+        }
+        let (mut frames, mut raw_at, mut raw_len) = (0, 0, 0);
+        if sample_type & CALLCHAIN != 0 {
+            let room = (body.len() - at).checked_sub(8)? / 8;
+            frames = usize::try_from(body.u64_at(at)?).ok().filter(|&n| n <= room)?;
+            at += 8 + 8 * frames;
+        }
+        if sample_type & RAW != 0 {
+            raw_len = usize::try_from(body.u32_at(at)?).ok().filter(|&n| n <= body.len())?;
+            raw_at = at + 4;
+            at = raw_at + raw_len;
+        }
+        // Fields that this crate does not read come after the raw bytes; where there are none, nothing does.
+        let later = sample_type & !(ALL_FIXED | CALLCHAIN | RAW);
+        let good = at == body.len() || (at < body.len() && later != 0);
+        good.then(|| Extent::new(frames, raw_at, raw_len))
+    }
 }

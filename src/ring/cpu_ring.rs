@@ -5,7 +5,7 @@ use std::{ops::ControlFlow, os::fd::AsFd};
 use super::{
     attr::{Attr, OutputEvent},
     budget::Left,
-    forward::{Entry, Forward, Place},
+    forward::{Forward, Hand},
     mapping::Mapping,
     size::{explain_mmap, explain_open},
     stats::Stats,
@@ -71,18 +71,13 @@ impl CpuRing {
     }
 
     /// Drains the old rings, then the live one; closes old ones that are empty.
-    #[inline]
-    pub(super) fn drain(
-        &mut self,
-        left: &mut Left,
-        f: &mut impl FnMut(&mut Stats, Place, Entry<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
-        // Holds if `f` panics: more may be there.
+    pub(super) fn drain(&mut self, left: &mut Left, hand: &mut impl Hand) -> ControlFlow<()> {
+        // Holds if the handler panics: more may be there.
         self.left_behind = true;
         let mut flow = ControlFlow::Continue(());
         while flow.is_continue() && !self.retiring.is_empty() && !left.spent() {
             let old = &mut self.retiring[0];
-            flow = old.reader.drain(left, &mut *f);
+            flow = old.reader.drain(left, hand);
             if old.reader.unread() == 0 {
                 let old = self.retiring.remove(0);
                 self.retire(&old);
@@ -93,7 +88,7 @@ impl CpuRing {
             && flow.is_continue()
             && !left.spent()
         {
-            flow = live.reader.drain(left, &mut *f);
+            flow = live.reader.drain(left, hand);
             self.left_behind = live.reader.unread() != 0;
         } else {
             self.skip();

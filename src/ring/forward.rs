@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use super::{
     budget::Left,
+    entry::{Corruption, CorruptionCause, Entry},
     mapping::{Mapping, distance},
     stats::Stats,
 };
@@ -12,59 +13,23 @@ use crate::record::{Body, Header, Record};
 /// How many records are handed over between two looks at the clock, where a drain has a time budget.
 const TIME_CHECK: u64 = 16;
 
-/// Where an entry lies.
+/// What a drain hands its records to. Two functions, so that the one that is called for every record is called
+/// from one place, and can become part of the loop there.
+pub(super) trait Hand {
+    fn record(&mut self, stats: &mut Stats, place: Place, record: Record<'_>) -> ControlFlow<()>;
+    fn corruption(&mut self, corruption: Corruption) -> ControlFlow<()>;
+}
+
+/// Where a record lies.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub cpu: u32,
     pub position: u64,
 }
 
-/// What lies at a position of a ring.
-#[derive(Clone, Copy, Debug)]
-pub enum Entry<'a> {
-    /// A record, borrowed from the ring.
-    Record(Record<'a>),
-    /// What no kernel writes on purpose; everything up to the head was given up.
-    Corruption(Corruption),
-}
-
-/// Bytes in a ring that are no records, or a record that is not what its header says.
-///
-/// A healthy kernel makes them where a program outputs more than 65,516 bytes: the record's size overflows and
-/// its bytes run over records that nobody has read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Corruption {
-    /// The CPU of the ring.
-    pub cpu: u32,
-    /// Where: the position that the next record was expected at, or that of a malformed record.
-    pub position: u64,
-    /// The eight bytes there, where they could be read.
-    pub header: Option<[u8; 8]>,
-    /// How many bytes were given up, records among them that can no longer be told apart.
-    pub bytes: u64,
-    /// What is wrong with them.
-    pub cause: CorruptionCause,
-}
-
-/// What is wrong with the bytes of a [`Corruption`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CorruptionCause {
-    /// A record size below the eight bytes of its header.
-    SizeTooSmall,
-    /// A record size that is no multiple of eight.
-    SizeUnaligned,
-    /// A record size beyond what is unread.
-    SizeBeyondUnread,
-    /// `data_head` is more than the ring from `data_tail`, or at no record's alignment.
-    Head,
-    /// A sample, LOST or LOST_SAMPLES record too short for its own fields; that record alone was given up.
-    Malformed,
-}
-
 /// Reads one ring: [`snapshot`](Forward::snapshot) what is there, [`peek`](Forward::peek) at a record,
 /// [`advance`](Forward::advance) over it, and [`commit`](Forward::commit) to give its bytes back;
-/// [`drain`](Forward::drain) does all four, fastest. Nothing here waits.
+/// a [`Set`](super::Set) does all four, fastest. Nothing here waits.
 pub struct Forward {
     cpu: u32,
     mapping: Mapping,
@@ -166,29 +131,20 @@ impl Forward {
     }
 
     /// Hands over every record up to the head, as it was at the start, within the budget; commits every
-    /// eighth of the ring and at the end. `f` ends the drain by a break; what it was given counts as read,
+    /// eighth of the ring and at the end. `hand` ends the drain by a break; what it was given counts as read,
     /// when it breaks and when it panics. Says how it ended; [`Forward::unread`] says what is left.
-    pub(super) fn drain(
-        &mut self,
-        left: &mut Left,
-        mut f: impl FnMut(&mut Stats, Place, Entry<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    pub(super) fn drain(&mut self, left: &mut Left, hand: &mut impl Hand) -> ControlFlow<()> {
         if let Some(corruption) = self.snapshot() {
-            let place = Place { cpu: self.cpu, position: corruption.position };
-            f(&mut self.stats, place, Entry::Corruption(corruption))?;
+            hand.corruption(corruption)?;
         }
         while self.unread() != 0 && !left.spent() {
-            self.stretch(left, &mut f)?;
+            self.stretch(left, hand)?;
         }
         ControlFlow::Continue(())
     }
 
     /// As `drain`, up to the next commit.
-    fn stretch(
-        &mut self,
-        left: &mut Left,
-        f: &mut impl FnMut(&mut Stats, Place, Entry<'_>) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    fn stretch(&mut self, left: &mut Left, hand: &mut impl Hand) -> ControlFlow<()> {
         let (cpu, start) = (self.cpu, self.read);
         let (most, timed) = (left.records(), left.timed());
         let limit = self.stride.min(left.bytes());
@@ -203,17 +159,17 @@ impl Forward {
                 Some(Ok(record)) => {
                     stretch.bytes += u64::from(record.header.size);
                     stretch.records += 1;
-                    f(&mut stretch.ring.stats, place, Entry::Record(record))?;
+                    hand.record(&mut stretch.ring.stats, place, record)?;
                 }
                 Some(Err((header, cause))) => {
                     let bytes = unread - stretch.bytes;
                     drop(stretch);
                     self.give_up(self.mapping.head(), bytes);
                     let corruption = Corruption { cpu, position: place.position, header, bytes, cause };
-                    return f(&mut self.stats, place, Entry::Corruption(corruption));
+                    return hand.corruption(corruption);
                 }
             }
-            if timed && stretch.records % TIME_CHECK == 0 && stretch.left.late() {
+            if timed && stretch.records.is_multiple_of(TIME_CHECK) && stretch.left.late() {
                 break;
             }
         }
@@ -254,11 +210,10 @@ impl Drop for Stretch<'_> {
     }
 }
 
-/// The header before this one, parsed and found good: where headers are equal, the address of the next record
-/// does not wait for the load of this one's size.
+/// The header before this one, found good: where headers are equal, the address of the next record does not
+/// wait for the load of this one's size.
 struct Alike {
     word: u64,
-    header: Header,
     /// Bytes of the body.
     body: usize,
 }
@@ -266,14 +221,14 @@ struct Alike {
 impl Default for Alike {
     fn default() -> Alike {
         let header = Header { kind: 0, misc: 0, size: 8 };
-        Alike { word: u64::from_ne_bytes(header.to_bytes()), header, body: 0 }
+        Alike { word: u64::from_ne_bytes(header.to_bytes()), body: 0 }
     }
 }
 
 type Taken<'a> = Result<Record<'a>, (Option<[u8; 8]>, CorruptionCause)>;
 
 /// Takes the next record off the unread bytes, which are `rest` and then `next`.
-#[inline]
+#[inline(always)]
 fn take<'a>(rest: &mut &'a [u8], next: &mut &'a [u8], alike: &mut Alike) -> Option<Taken<'a>> {
     if rest.is_empty() {
         *rest = std::mem::take(next);
@@ -285,17 +240,16 @@ fn take<'a>(rest: &mut &'a [u8], next: &mut &'a [u8], alike: &mut Alike) -> Opti
         // Not reached: positions, sizes and the end of the data are all multiples of eight.
         return Some(Err((None, CorruptionCause::SizeUnaligned)));
     };
-    let word = u64::from_ne_bytes(*bytes);
+    let (word, header) = (u64::from_ne_bytes(*bytes), Header::parse(*bytes));
     if word != alike.word {
-        let header = Header::parse(*bytes);
         let size = usize::from(header.size);
         if size < Header::SIZE {
             return Some(Err((Some(*bytes), CorruptionCause::SizeTooSmall)));
         }
-        if size % 8 != 0 {
+        if !size.is_multiple_of(8) {
             return Some(Err((Some(*bytes), CorruptionCause::SizeUnaligned)));
         }
-        *alike = Alike { word, header, body: size - Header::SIZE };
+        *alike = Alike { word, body: size - Header::SIZE };
     }
     let body = if let Some((body, later)) = after.split_at_checked(alike.body) {
         *rest = later;
@@ -312,5 +266,5 @@ fn take<'a>(rest: &mut &'a [u8], next: &mut &'a [u8], alike: &mut Alike) -> Opti
         (*rest, *next) = (later, &[]);
         Body::wrapped(after, second)
     };
-    Some(Ok(Record { header: alike.header, body }))
+    Some(Ok(Record { header, body }))
 }

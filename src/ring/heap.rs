@@ -12,7 +12,7 @@ use std::{
     },
 };
 
-use super::mapping::distance;
+use super::{mapping::distance, sys::Parts};
 
 /// A ring's memory: the data are an allocation of their own, so that AddressSanitizer and Miri see their bounds.
 pub(super) struct Heap {
@@ -39,13 +39,14 @@ impl Heap {
     }
 
     /// `data_head`, `data_tail` and the data, good as long as `self` is.
-    pub(super) fn parts(&self) -> (NonNull<u64>, NonNull<u64>, NonNull<u8>) {
+    pub(super) fn parts(&self) -> Parts {
         let not_null = "memory of our own is not at null";
-        (
-            NonNull::new(self.data_head.as_ptr()).expect(not_null),
-            NonNull::new(self.data_tail.as_ptr()).expect(not_null),
-            NonNull::new(self.data()).expect(not_null),
-        )
+        Parts {
+            data_head: NonNull::new(self.data_head.as_ptr()).expect(not_null),
+            data_tail: NonNull::new(self.data_tail.as_ptr()).expect(not_null),
+            data: NonNull::new(self.data()).expect(not_null),
+            size: self.data.len() * 8,
+        }
     }
 
     fn data(&self) -> *mut u8 {
@@ -96,6 +97,13 @@ impl Writer {
         // Acquire: the reader is done with what it gave back.
         let tail = self.heap.data_tail.load(Ordering::Acquire);
         self.size().saturating_sub(usize::try_from(distance(tail, self.head)).unwrap_or(usize::MAX))
+    }
+
+    /// The data as they are now.
+    pub(super) fn memory(&self) -> Vec<u8> {
+        // SAFETY: the whole allocation, whose bytes are initialised; it is written through `&mut self` only, and
+        // the reader on the other side does no more than read.
+        unsafe { std::slice::from_raw_parts(self.heap.data(), self.size()) }.to_vec()
     }
 
     /// Writes `bytes` at `ahead` bytes from the head; they must be free.

@@ -3,10 +3,11 @@
 use std::ops::ControlFlow;
 
 use super::{
-    forward::{Corruption, CorruptionCause, Entry, Place},
+    entry::{Corruption, CorruptionCause, Entry},
+    forward::{Hand, Place},
     stats::Stats,
 };
-use crate::record::{Lost, LostSamples, Record, Sample, SampleFormat, kind};
+use crate::record::{Body, Header, Lost, LostSamples, Record, Sample, SampleFormat, kind};
 
 /// One record of one ring, or a place where there is none to be made out.
 #[derive(Clone, Copy, Debug)]
@@ -36,45 +37,77 @@ pub enum ItemKind<'a> {
     Other,
 }
 
-/// Tells an entry apart, counts it, and hands it over.
-#[inline]
-pub(super) fn hand_over(
-    format: &SampleFormat,
-    stats: &mut Stats,
-    place: Place,
-    entry: Entry<'_>,
-    f: &mut impl FnMut(Item<'_>) -> ControlFlow<()>,
-) -> ControlFlow<()> {
-    let Place { cpu, position } = place;
-    if let Entry::Record(record) = entry
-        && let Some(sample) = format.sample(&record)
-    {
-        return f(Item { cpu, position, record: Some(record), kind: ItemKind::Sample(sample) });
+/// Hands records over as they lie.
+pub(super) struct Entries<F>(pub F);
+
+impl<F: FnMut(u32, Entry<'_>) -> ControlFlow<()>> Hand for Entries<F> {
+    #[inline(always)]
+    fn record(&mut self, _: &mut Stats, place: Place, record: Record<'_>) -> ControlFlow<()> {
+        self.0(place.cpu, Entry::Record(record))
     }
-    let (record, kind) = rarer(format, stats, place, entry);
-    f(Item { cpu, position, record, kind })
+
+    #[cold]
+    fn corruption(&mut self, corruption: Corruption) -> ControlFlow<()> {
+        self.0(corruption.cpu, Entry::Corruption(corruption))
+    }
+}
+
+/// Tells records apart, counts what is no sample, and hands them over.
+pub(super) struct Items<F> {
+    pub format: SampleFormat,
+    pub f: F,
+}
+
+impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Hand for Items<F> {
+    #[inline(always)]
+    fn record(&mut self, stats: &mut Stats, place: Place, record: Record<'_>) -> ControlFlow<()> {
+        let Place { cpu, position } = place;
+        match self.format.sample(&record) {
+            Some(sample) => {
+                (self.f)(Item { cpu, position, record: Some(record), kind: ItemKind::Sample(sample) })
+            }
+            // By its parts: a record whose address is taken would be kept in memory by the whole loop.
+            None => {
+                let [first, second] = record.body.pieces();
+                self.rarer(stats, place, record.header, first, second)
+            }
+        }
+    }
+
+    #[cold]
+    fn corruption(&mut self, corruption: Corruption) -> ControlFlow<()> {
+        let Corruption { cpu, position, .. } = corruption;
+        (self.f)(Item { cpu, position, record: None, kind: ItemKind::Corruption(corruption) })
+    }
+}
+
+impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Items<F> {
+    #[cold]
+    #[inline(never)]
+    fn rarer(
+        &mut self,
+        stats: &mut Stats,
+        place: Place,
+        header: Header,
+        first: &[u8],
+        second: &[u8],
+    ) -> ControlFlow<()> {
+        let record = Record { header, body: Body::wrapped(first, second) };
+        let kind = tell(&self.format, stats, place, &record);
+        (self.f)(Item { cpu: place.cpu, position: place.position, record: Some(record), kind })
+    }
 }
 
 /// Whatever is not a good sample.
-#[cold]
-fn rarer<'a>(
-    format: &SampleFormat,
-    stats: &mut Stats,
-    place: Place,
-    entry: Entry<'a>,
-) -> (Option<Record<'a>>, ItemKind<'a>) {
-    let record = match entry {
-        Entry::Record(record) => record,
-        Entry::Corruption(corruption) => return (None, ItemKind::Corruption(corruption)),
-    };
+fn tell(format: &SampleFormat, stats: &mut Stats, place: Place, record: &Record<'_>) -> ItemKind<'static> {
     let told = match record.header.kind {
         kind::SAMPLE => None,
-        kind::LOST => format.lost(&record).map(|lost| {
+        kind::LOST => format.lost(record).map(|lost| {
             stats.lost_records += 1;
             stats.lost = stats.lost.saturating_add(lost.lost);
             ItemKind::Lost(lost)
         }),
-        kind::LOST_SAMPLES => format.lost_samples(&record).map(|lost| {
+        kind::LOST_SAMPLES => format.lost_samples(record).map(|lost| {
             stats.lost_samples_records += 1;
             stats.lost_samples = stats.lost_samples.saturating_add(lost.lost);
             ItemKind::LostSamples(lost)
@@ -84,7 +117,7 @@ fn rarer<'a>(
             Some(ItemKind::Other)
         }
     };
-    let kind = told.unwrap_or_else(|| {
+    told.unwrap_or_else(|| {
         let bytes = u64::from(record.header.size);
         stats.corruptions += 1;
         stats.malformed += 1;
@@ -96,6 +129,5 @@ fn rarer<'a>(
             bytes,
             cause: CorruptionCause::Malformed,
         })
-    });
-    (Some(record), kind)
+    })
 }

@@ -10,7 +10,7 @@ use std::{
 
 #[cfg(any(test, feature = "test-utils"))]
 use super::heap::{Heap, Writer};
-use super::sys::Map;
+use super::sys::{Map, Parts};
 use crate::error::Result;
 
 /// `data_tail` and `data_head`, both 64 bits wide in the mmap page and both only ever growing; a 32-bit
@@ -23,6 +23,7 @@ pub(super) fn distance(from: u64, to: u64) -> u64 {
 }
 
 /// What keeps the memory alive.
+#[allow(dead_code)] // kept, not read
 enum Backing {
     /// A perf event's mapping.
     Mmap(Map),
@@ -33,8 +34,7 @@ enum Backing {
 
 /// The memory of one ring, and which part of it is ours to read: `tail..head`, by the last snapshot.
 pub(super) struct Mapping {
-    #[allow(dead_code)] // only kept
-    backing: Backing,
+    _backing: Backing,
     data_head: NonNull<u64>,
     data_tail: NonNull<u64>,
     data: NonNull<u8>,
@@ -46,7 +46,7 @@ pub(super) struct Mapping {
     head: u64,
 }
 
-// SAFETY: the pointers are into `backing`, which moves with them; both backings may be used from any thread
+// SAFETY: the pointers are into `_backing`, which moves with them; both backings may be used from any thread
 // (a mapping belongs to the process, and `Heap` is Sync).
 unsafe impl Send for Mapping {}
 // SAFETY: `&Mapping` only reads: its own fields, and bytes that nobody writes while they are lent (see `unread`).
@@ -62,9 +62,8 @@ pub(super) struct Impossible {
 impl Mapping {
     /// Takes over a perf event's mapping: one mmap page, then the data.
     pub(super) fn new(map: Map) -> Result<Mapping> {
-        let (data_head, data_tail, data, size) = map.parts()?;
-        let mut mapping =
-            Mapping { backing: Backing::Mmap(map), data_head, data_tail, data, size, tail: 0, head: 0 };
+        let parts = map.parts()?;
+        let mut mapping = Mapping::of(Backing::Mmap(map), parts, 0);
         mapping.tail = mapping.moving(mapping.data_tail).load(Ordering::Relaxed);
         mapping.head = mapping.tail;
         Ok(mapping)
@@ -74,10 +73,14 @@ impl Mapping {
     #[cfg(any(test, feature = "test-utils"))]
     pub(super) fn heap(size: usize, start: u64) -> (Mapping, Writer) {
         let heap = Heap::new(size, start);
-        let (data_head, data_tail, data) = heap.parts();
+        let parts = heap.parts();
         let writer = Writer::new(std::sync::Arc::clone(&heap), start);
-        let backing = Backing::Heap(heap);
-        (Mapping { backing, data_head, data_tail, data, size, tail: start, head: start }, writer)
+        (Mapping::of(Backing::Heap(heap), parts, start), writer)
+    }
+
+    fn of(backing: Backing, parts: Parts, tail: u64) -> Mapping {
+        let Parts { data_head, data_tail, data, size } = parts;
+        Mapping { _backing: backing, data_head, data_tail, data, size, tail, head: tail }
     }
 
     /// Bytes of data.
@@ -106,7 +109,7 @@ impl Mapping {
         // kernel/events/ring_buffer.c, its A and B), so the records below it are seen whole.
         let head = self.moving(self.data_head).load(Ordering::Acquire);
         let unread = distance(self.tail, head);
-        if unread > self.size as u64 || (head | self.tail) % 8 != 0 {
+        if unread > self.size as u64 || !(head | self.tail).is_multiple_of(8) {
             self.head = self.tail;
             return Err(Impossible { head, distance: unread });
         }
@@ -132,7 +135,7 @@ impl Mapping {
         let first = len.min(self.size - offset);
         // SAFETY: `offset < size`, `first <= size - offset` and `len - first <= offset <= size`, since
         // `len <= distance(tail, head) <= size` by `snapshot`: both pieces lie in the `size` bytes at `data`,
-        // which `backing` keeps alive as long as `self`. Their bytes are initialised (zeroed at the start).
+        // which `_backing` keeps alive as long as `self`. Their bytes are initialised (zeroed at the start).
         // Nobody writes them while they are lent: they are in `tail..head`, and a producer writes only what
         // `data_tail` has given back (`__perf_output_begin`, kernel/events/ring_buffer.c, checks CIRC_SPACE
         // against `data_tail`; `Writer::write` does the same), while `data_tail` moves only by `commit` and
@@ -170,7 +173,7 @@ impl Mapping {
 
     #[inline]
     fn moving(&self, field: NonNull<u64>) -> &AtomicU64 {
-        // SAFETY: both fields lie in `backing`, 8-aligned, as long as `self`; all our accesses to them are
+        // SAFETY: both fields lie in `_backing`, 8-aligned, as long as `self`; all our accesses to them are
         // atomic, and the kernel's are single loads and stores (READ_ONCE, WRITE_ONCE).
         unsafe { AtomicU64::from_ptr(field.as_ptr()) }
     }
@@ -179,7 +182,7 @@ impl Mapping {
     /// Lends nothing until the next snapshot.
     #[cfg(any(test, feature = "test-utils"))]
     pub(super) fn damage(&mut self, writer: &mut Writer, position: u64, bytes: &[u8], head: u64) {
-        let Backing::Heap(heap) = &self.backing else { return };
+        let Backing::Heap(heap) = &self._backing else { return };
         self.head = self.tail;
         // SAFETY: nothing is lent, as `self` is borrowed mutably and the snapshot taken back.
         unsafe { writer.damage(heap, position, bytes, head) };

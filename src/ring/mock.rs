@@ -54,6 +54,16 @@ impl Producer {
         self.writer.head()
     }
 
+    /// Bytes that are free, as the reader has committed.
+    pub fn room(&self) -> usize {
+        self.writer.room()
+    }
+
+    /// A copy of the ring's data, by offset.
+    pub fn memory(&self) -> Vec<u8> {
+        self.writer.memory()
+    }
+
     /// `bpf_perf_event_output`: a sample with these raw bytes, at most 65,516. The padding keeps what the ring
     /// had there. After a loss, a LOST record goes before it and needs room too.
     ///

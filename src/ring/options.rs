@@ -61,7 +61,8 @@ impl Options {
                 "sample_type {:#x} has fields that are not supported: {:#x}",
                 self.sample_type,
                 format.sample_type & !READABLE
-            )));
+            ))
+            .with_help(format!("the fields that can be read are {READABLE:#x}")));
         }
         check_raw(self.max_raw, size, &format)?;
         Ok(Attr { format, wake: self.wake.rule(size, &format, self.max_raw)? })

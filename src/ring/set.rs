@@ -11,13 +11,12 @@ use super::{
     budget::{Budget, Drained, Left},
     cpu_ring::{CpuRing, Ring},
     cpus,
-    forward::Place,
-    item::hand_over,
+    forward::Hand,
+    item::{Entries, Items},
     options::Options,
     size::round,
     slots::Slots,
     stats::Stats,
-    sys,
 };
 use crate::{
     error::{Error, Result},
@@ -28,13 +27,13 @@ use crate::{
 pub struct Set {
     options: Options,
     /// Bytes of data of each ring.
-    size: usize,
-    attr: Attr,
+    pub(super) size: usize,
+    pub(super) attr: Attr,
     slots: Option<Slots>,
     /// The CPUs that are to have a ring whenever they are online.
-    wanted: Vec<u32>,
+    pub(super) wanted: Vec<u32>,
     /// By CPU, ascending.
-    rings: Vec<CpuRing>,
+    pub(super) rings: Vec<CpuRing>,
     /// Which ring the next drain starts at.
     start: usize,
 }
@@ -101,6 +100,12 @@ impl Set {
         Ok(Set { options, size, attr, slots: None, wanted, rings, start: 0 })
     }
 
+    /// The rings again, to be drained by hand or damaged.
+    #[cfg(any(test, feature = "test-utils"))]
+    pub fn into_mocks(mut self) -> Vec<super::Forward> {
+        std::mem::take(&mut self.rings).into_iter().filter_map(|ring| Some(ring.live?.reader)).collect()
+    }
+
     /// What the set was opened with.
     pub fn options(&self) -> &Options {
         &self.options
@@ -142,9 +147,8 @@ impl Set {
     ///
     /// The handler ends it by a break. What it was given counts as read, also when it breaks or panics; the set
     /// is good after either.
-    pub fn drain(&mut self, budget: Budget, mut f: impl FnMut(Item<'_>) -> ControlFlow<()>) -> Drained {
-        let format = self.attr.format;
-        self.walk(None, budget, |stats, place, entry| hand_over(&format, stats, place, entry, &mut f))
+    pub fn drain(&mut self, budget: Budget, f: impl FnMut(Item<'_>) -> ControlFlow<()>) -> Drained {
+        self.walk(None, budget, &mut Items { format: self.attr.format, f })
     }
 
     /// As [`Set::drain`], the ring of one CPU only.
@@ -152,10 +156,9 @@ impl Set {
         &mut self,
         cpu: u32,
         budget: Budget,
-        mut f: impl FnMut(Item<'_>) -> ControlFlow<()>,
+        f: impl FnMut(Item<'_>) -> ControlFlow<()>,
     ) -> Drained {
-        let format = self.attr.format;
-        self.walk(Some(cpu), budget, |stats, place, entry| hand_over(&format, stats, place, entry, &mut f))
+        self.walk(Some(cpu), budget, &mut Items { format: self.attr.format, f })
     }
 
     /// As [`Set::drain`], but records are handed over as they lie, with the CPU, and are not told apart: LOST
@@ -163,17 +166,12 @@ impl Set {
     pub fn drain_records(
         &mut self,
         budget: Budget,
-        mut f: impl FnMut(u32, Entry<'_>) -> ControlFlow<()>,
+        f: impl FnMut(u32, Entry<'_>) -> ControlFlow<()>,
     ) -> Drained {
-        self.walk(None, budget, |_, place, entry| f(place.cpu, entry))
+        self.walk(None, budget, &mut Entries(f))
     }
 
-    fn walk(
-        &mut self,
-        only: Option<u32>,
-        budget: Budget,
-        mut f: impl FnMut(&mut Stats, Place, Entry<'_>) -> ControlFlow<()>,
-    ) -> Drained {
+    fn walk(&mut self, only: Option<u32>, budget: Budget, hand: &mut impl Hand) -> Drained {
         let mut left = Left::new(budget);
         let mut stopped = false;
         let count = self.rings.len();
@@ -187,68 +185,10 @@ impl Set {
             if stopped || left.spent() {
                 ring.skip();
             } else {
-                stopped = ring.drain(&mut left, &mut f).is_break();
+                stopped = ring.drain(&mut left, hand).is_break();
             }
         }
         left.drained(self.more(), stopped)
-    }
-
-    /// Gives the CPUs that came online since a ring, and those that were seen offline and are back a new one
-    /// in place of the old. Says which. A CPU that goes and comes between two calls is not seen: whoever finds
-    /// that its outputs fail (EOPNOTSUPP) calls [`Set::replace`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Set::open`]; rings that were already made stay.
-    pub fn rescan(&mut self) -> Result<Vec<u32>> {
-        let online = cpus::online()?;
-        let mut made = Vec::new();
-        for cpu in self.wanted.clone() {
-            let at = self.rings.binary_search_by_key(&cpu, |ring| ring.cpu);
-            let online = online.contains(&cpu);
-            if let (Ok(at), false) = (at, online) {
-                self.rings[at].away = true;
-            }
-            let due = at.map_or(true, |at| self.rings[at].away || self.rings[at].live.is_none());
-            if online && due && self.replace(cpu)? {
-                made.push(cpu);
-            }
-        }
-        Ok(made)
-    }
-
-    /// Opens a new ring on `cpu` and puts it into the slot in place of the old one, whose output event is dead
-    /// once its CPU was offline. What the old ring holds is handed over by the next drains, before the records
-    /// of the new one; its counts are kept. False where the CPU is offline. Waits for programs that are
-    /// running, some tens of milliseconds, where there is an old ring.
-    ///
-    /// # Errors
-    ///
-    /// As [`Set::open`]; the old ring stays in place then.
-    pub fn replace(&mut self, cpu: u32) -> Result<bool> {
-        if self.wanted.binary_search(&cpu).is_err() {
-            return Err(Error::usage(format!("CPU {cpu} is not one of this set's")));
-        }
-        let Some(new) = Ring::open(cpu, self.attr, self.size, self.rings.len())? else { return Ok(false) };
-        let at = match self.rings.binary_search_by_key(&cpu, |ring| ring.cpu) {
-            Ok(at) => at,
-            Err(at) => {
-                self.rings.insert(at, CpuRing::new(cpu, None));
-                at
-            }
-        };
-        let old = self.rings[at].live.replace(new);
-        if let Err(e) = self.put(cpu) {
-            self.rings[at].live = old;
-            return Err(e);
-        }
-        self.rings[at].away = false;
-        if let Some(old) = old {
-            // Nobody writes the old ring once the programs that took it from the slot have ended.
-            sys::wait_for_programs();
-            self.rings[at].retiring.push(old);
-        }
-        Ok(true)
     }
 
     /// What was read from the rings of `cpu`; `None` where it never had one.
@@ -301,7 +241,7 @@ impl Set {
         result
     }
 
-    fn put(&self, cpu: u32) -> Result<()> {
+    pub(super) fn put(&self, cpu: u32) -> Result<()> {
         let event = self.ring(cpu).and_then(|ring| ring.live.as_ref()?.event.as_ref());
         match (&self.slots, event) {
             (Some(slots), Some(event)) => slots.put(cpu, event.as_fd()),

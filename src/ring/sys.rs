@@ -65,6 +65,15 @@ fn check(result: c_int) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Where a ring's moving fields and its data are.
+pub(super) struct Parts {
+    pub data_head: NonNull<u64>,
+    pub data_tail: NonNull<u64>,
+    pub data: NonNull<u8>,
+    /// Bytes of data.
+    pub size: usize,
+}
+
 /// The mapping of one perf event: one mmap page, then the data. Unmapped when dropped.
 pub(super) struct Map {
     base: NonNull<u8>,
@@ -90,7 +99,7 @@ impl Map {
     }
 
     /// Where `data_head`, `data_tail` and the data are, and the data's bytes.
-    pub(super) fn parts(&self) -> Result<(NonNull<u64>, NonNull<u64>, NonNull<u8>, usize)> {
+    pub(super) fn parts(&self) -> Result<Parts> {
         let size = self.len - self.page;
         // SAFETY: the offsets are of fields of `perf_event_mmap_page`, which the first page holds whole
         // (`perf_mmap`, kernel/events/core.c), at their alignment, as a page is aligned to its size.
@@ -110,9 +119,12 @@ impl Map {
         }
         // SAFETY: `page < len`.
         let data = unsafe { self.base.add(self.page) };
-        let head = field(offset_of!(perf_event_mmap_page, data_head));
-        let tail = field(offset_of!(perf_event_mmap_page, data_tail));
-        Ok((head, tail, data, size))
+        Ok(Parts {
+            data_head: field(offset_of!(perf_event_mmap_page, data_head)),
+            data_tail: field(offset_of!(perf_event_mmap_page, data_tail)),
+            data,
+            size,
+        })
     }
 }
 

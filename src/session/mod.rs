@@ -222,18 +222,24 @@ impl Session {
         self.cpus_checked = Instant::now();
         if self.cpus_rescanned.elapsed() >= CPU_RESCAN {
             self.cpus_rescanned = Instant::now();
-            let made = self.rings.rescan()?;
-            self.generation += made.len() as u64;
+            // What it refuses is told below, once events fail for it.
+            self.generation += self.rings.rescan().map_or(0, |made| made.len() as u64);
         }
         for cpu in 0..self.probes.possible_cpus() {
             let (empty, dead) = self.refused(cpu);
             let reader = &mut self.readers[cpu as usize];
             let rise = reader.refused(empty, dead);
-            if rise.dead || (rise.empty && self.rings.stats(cpu).is_none()) {
-                if self.rings.replace(cpu)? {
-                    self.generation += 1;
+            let ringless = self.rings.stats(cpu).is_none();
+            if rise.dead || (rise.empty && ringless) {
+                match self.rings.replace(cpu) {
+                    Ok(made) => self.generation += u64::from(made),
+                    // Without the right to open rings, as after a drop of privileges, tracing goes on elsewhere.
+                    Err(e) if !std::mem::replace(&mut reader.told, true) => {
+                        sink.note(&Note::Error(&format!("CPU {cpu} came back and has no ring: {e}")))?;
+                    }
+                    Err(_) => {}
                 }
-            } else if rise.empty && !std::mem::replace(&mut reader.robbed, true) {
+            } else if rise.empty && !std::mem::replace(&mut reader.told, true) {
                 let text = format!("the slot of CPU {cpu} was emptied by somebody else: its events fail");
                 sink.note(&Note::Error(&text))?;
             }

@@ -12,8 +12,8 @@ pub struct Reader {
     pub undecoded: u64,
     /// Events after the last that was asked for.
     pub beyond: u64,
-    /// Somebody else emptied this CPU's slot.
-    pub robbed: bool,
+    /// That this CPU's events fail was told.
+    pub told: bool,
     empty: u64,
     dead: u64,
 }
@@ -34,7 +34,7 @@ impl Reader {
             markers: 0,
             undecoded: 0,
             beyond: 0,
-            robbed: false,
+            told: false,
             empty: 0,
             dead: 0,
         }

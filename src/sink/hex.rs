@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The bytes are those that the ring holds, the kernel's padding included: the last few may be stale. What is
-//! no event is one line that begins with `-- `, as in the [text](super::text) form, with times in
+//! no event is one line that begins with `-- `, as in the [`text`] form, with times in
 //! seconds of CLOCK_MONOTONIC.
 
 use super::{

@@ -11,7 +11,7 @@
 //!
 //! Times are nanoseconds. `kind` is `u8` to `u64`, `s8` to `s64`, `bool`, or `pointer`: a string such as
 //! `"0xffff888100"`. Other integers are numbers, exact in the text; with [`Options::int_strings`] those of 64
-//! bits are decimal strings wherever they stand. The form of strings is told in [`escape`](super::escape).
+//! bits are decimal strings wherever they stand. The form of strings is told in [`escape`].
 //!
 //! **Invariants.** Keys and their meaning never change within a schema version; new ones may come. Every line
 //! is valid UTF-8 and valid JSON, whatever the names are.

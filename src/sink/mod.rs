@@ -2,7 +2,17 @@
 //!
 //! In come decoded events, gaps and notes in the order of their rings; out go bytes in some format.
 //!
-//! **Invariants.** A sink never knows a session. A gap is never hidden: every format has a line for it. Every
+//! ```text
+//!   event, gap, note ─► StreamSink ─► Encode ─► Outlet ─► writer thread ─► descriptor
+//!                         │           text, json,            never held up by a slow reader
+//!                         │           hex, raw
+//!                         └ what there was no room for: a gap, told before its CPU's next event
+//! ```
+//!
+//! [`Memory`] is the sink that has no bytes: it keeps what it is told.
+//!
+//! **Invariants.** A sink never knows a session. No event waits for a reader, and none allocates once the
+//! batches have grown to size. A gap is never hidden: every format has a line for it. Every
 //! event that a sink was handed ends in exactly one of its three counts.
 
 pub mod escape;

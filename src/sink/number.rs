@@ -18,5 +18,10 @@ pub(super) fn padded(n: impl itoa::Integer, width: usize, fill: u8, out: &mut Ve
 /// Appends `n` times `fill`.
 #[inline]
 pub(super) fn fill_up(n: usize, fill: u8, out: &mut Vec<u8>) {
-    out.resize(out.len() + n, fill);
+    // Nearly always a few: a copy of a constant is cheaper than a loop that may grow.
+    if n <= 16 && fill == b' ' {
+        out.extend_from_slice(&[b' '; 16][..n]);
+    } else {
+        out.resize(out.len() + n, fill);
+    }
 }

@@ -15,7 +15,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, bounded};
 use nix::errno::Errno;
 
 use super::{
@@ -60,7 +59,6 @@ pub struct Outlet {
     name: String,
     batch: usize,
     current: Option<Batch>,
-    free: Receiver<Batch>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     dropped_queue: u64,
@@ -77,25 +75,27 @@ impl Outlet {
     pub fn new(name: &str, fd: BorrowedFd<'_>, options: Options) -> Result<Outlet> {
         let runtime =
             |e: Errno| Error::caused(ErrorKind::Runtime, format!("{name}: cannot be written to"), e);
-        let target = Target::new(fd).map_err(runtime)?;
+        Outlet::start(name, Target::new(fd).map_err(runtime)?, options)
+    }
+
+    fn start(name: &str, target: Target, options: Options) -> Result<Outlet> {
         let buffers = options.buffers.max(2);
         let batch = options.batch.clamp(2 * SLACK, MOST);
-        let (back, free) = bounded(buffers);
-        for _ in 0..buffers {
-            let ends = Vec::with_capacity(batch / 64);
-            let _ = back.try_send(Batch { bytes: Vec::with_capacity(batch), ends });
-        }
-        let shared = Arc::new(Shared::new(options.on_failure, buffers).map_err(runtime)?);
+        let empty = || Batch { bytes: Vec::with_capacity(batch), ends: Vec::with_capacity(batch / 64) };
+        let free = std::iter::repeat_with(empty).take(buffers).collect();
+        let shared = Arc::new(
+            Shared::new(free, options.on_failure)
+                .map_err(|e| Error::caused(ErrorKind::Runtime, "cannot have an eventfd", e))?,
+        );
         let theirs = shared.clone();
         let thread = std::thread::Builder::new()
             .name("tracer-writer".into())
-            .spawn(move || writer::run(&theirs, target, &back))
+            .spawn(move || writer::run(&theirs, target))
             .map_err(|e| Error::caused(ErrorKind::Runtime, "cannot start a writer thread", e))?;
         Ok(Outlet {
             name: name.into(),
             batch,
             current: None,
-            free,
             shared,
             thread: Some(thread),
             dropped_queue: 0,
@@ -139,7 +139,7 @@ impl Outlet {
     #[inline]
     pub fn room(&mut self) -> Option<&mut Vec<u8>> {
         if self.current.is_none() {
-            self.current = self.free.try_recv().ok();
+            self.current = self.shared.lock().free.pop();
         }
         self.current.as_mut().map(|b| &mut b.bytes)
     }
@@ -183,23 +183,7 @@ impl Outlet {
         let failed = self.shared.lock().failed;
         match failed {
             None if !self.settled => Ok(()),
-            None | Some(Failure::Stopped) => {
-                Err(Error::new(ErrorKind::Sink, format!("{}: nothing is written after the end", self.name)))
-            }
-            Some(Failure::Closed) => {
-                Err(Error::new(ErrorKind::Closed, format!("{}: its reader has gone", self.name)))
-            }
-            Some(Failure::Errno(errno)) => {
-                let cause = std::io::Error::from(errno);
-                let e = Error::caused(ErrorKind::Sink, format!("{}: cannot write", self.name), cause);
-                Err(match errno {
-                    Errno::ENOSPC | Errno::EDQUOT => {
-                        e.with_help("make room there, or write elsewhere: -o FILE")
-                    }
-                    Errno::EFBIG => e.with_help("raise the limit on file sizes: ulimit -f unlimited"),
-                    _ => e,
-                })
-            }
+            failed => Err(failed.unwrap_or(Failure::Stopped).error(&self.name)),
         }
     }
 
@@ -247,7 +231,8 @@ impl Outlet {
     /// Waits for room until `deadline`.
     pub(super) fn wait_room(&mut self, deadline: Instant) -> bool {
         if self.current.is_none() {
-            self.current = self.free.recv_deadline(deadline).ok();
+            self.wait_until(deadline, |p| p.failed.is_some() || !p.free.is_empty());
+            self.current = self.shared.lock().free.pop();
         }
         self.current.is_some()
     }
@@ -296,7 +281,7 @@ impl Outlet {
         let left = deadline.saturating_duration_since(Instant::now());
         let (p, _) = self
             .shared
-            .idle
+            .changed
             .wait_timeout_while(self.shared.lock(), left, |p| !reached(p))
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         reached(&p)
@@ -338,3 +323,6 @@ impl Drop for Outlet {
 fn cannot_open(path: &Path, e: std::io::Error) -> Error {
     Error::caused(ErrorKind::Sink, format!("{}: cannot be opened for writing", path.display()), e)
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,24 @@ impl Target {
         Ok(Target { fd, way, terminal })
     }
 
+    /// Written to as a file is, whatever it is.
+    #[cfg(test)]
+    pub fn plain(fd: BorrowedFd<'_>) -> std::io::Result<Target> {
+        Ok(Target { fd: fd.try_clone_to_owned()?, way: Way::Plain, terminal: false })
+    }
+
+    /// Taken for a terminal, whatever it is.
+    #[cfg(test)]
+    pub fn terminal(fd: BorrowedFd<'_>) -> nix::Result<Target> {
+        Ok(Target { terminal: true, ..Target::new(fd)? })
+    }
+
+    /// Polled before each small write, as where `/proc` is missing.
+    #[cfg(test)]
+    pub fn polled(fd: BorrowedFd<'_>) -> std::io::Result<Target> {
+        Ok(Target { fd: fd.try_clone_to_owned()?, way: Way::Polled, terminal: false })
+    }
+
     /// True of a terminal: it gets one line a write.
     pub fn is_terminal(&self) -> bool {
         self.terminal

@@ -7,7 +7,7 @@
 //!
 //! Every line that is no event begins with `-- ` and a word: the cause of a gap (`lost`, `failed`,
 //! `overwritten`, `corrupt`, `dropped`), or `error:`, `probe:`, `stats:`, `end:`. No event line begins so.
-//! Strings are escaped as [`escape`](super::escape) says: no control character ever comes out.
+//! Strings are escaped as [`escape`] says: no control character ever comes out.
 
 use std::io::Write;
 

@@ -6,18 +6,18 @@
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
 
-use crossbeam_channel::Sender;
 use nix::{
     errno::Errno,
     sys::eventfd::{EfdFlags, EventFd},
 };
 
 use super::target::{Ready, Target};
+use crate::{Error, ErrorKind};
 
 /// The most bytes in one write.
 pub(super) const MOST: usize = 64 << 10;
@@ -59,9 +59,31 @@ pub(super) enum Failure {
     Stopped,
 }
 
+impl Failure {
+    /// The same as an error about the output called `name`.
+    pub fn error(self, name: &str) -> Error {
+        let errno = match self {
+            Failure::Closed => return Error::new(ErrorKind::Closed, format!("{name}: its reader has gone")),
+            Failure::Stopped => {
+                return Error::new(ErrorKind::Sink, format!("{name}: nothing is written after the end"));
+            }
+            Failure::Errno(errno) => errno,
+        };
+        let cause = std::io::Error::from(errno);
+        let error = Error::caused(ErrorKind::Sink, format!("{name}: cannot write"), cause);
+        match errno {
+            Errno::ENOSPC | Errno::EDQUOT => error.with_help("make room there, or write elsewhere: -o FILE"),
+            Errno::EFBIG => error.with_help("raise the limit on file sizes: ulimit -f unlimited"),
+            _ => error,
+        }
+    }
+}
+
 /// The writer's accounts, and what the two sides tell each other.
 #[derive(Debug, Default)]
 pub(super) struct Progress {
+    /// Batches with nothing in them. The one used last is taken first: its memory is still in the cache.
+    pub free: Vec<Batch>,
     /// Work in order.
     pub queue: VecDeque<Work>,
     /// Batches handed over and not yet done with, the one in hand included.
@@ -95,8 +117,8 @@ impl Progress {
 /// What both sides share.
 pub(super) struct Shared {
     progress: Mutex<Progress>,
-    /// Signalled when nothing is outstanding, and at the end.
-    pub idle: Condvar,
+    /// Signalled when a batch was written, and at the end.
+    pub changed: Condvar,
     /// Work was queued.
     pub work: EventFd,
     /// The writer is to end now: wakes it from any wait.
@@ -110,11 +132,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    pub fn new(on_failure: Option<Box<dyn Fn() + Send + Sync>>, buffers: usize) -> nix::Result<Shared> {
-        let progress = Progress { queue: VecDeque::with_capacity(buffers + 2), ..Progress::default() };
+    pub fn new(free: Vec<Batch>, on_failure: Option<Box<dyn Fn() + Send + Sync>>) -> nix::Result<Shared> {
+        let queue = VecDeque::with_capacity(free.len() + 2);
+        let progress = Progress { free, queue, ..Progress::default() };
         Ok(Shared {
             progress: Mutex::new(progress),
-            idle: Condvar::new(),
+            changed: Condvar::new(),
             work: eventfd()?,
             stop: eventfd()?,
             stopping: AtomicBool::new(false),
@@ -133,8 +156,8 @@ fn eventfd() -> nix::Result<EventFd> {
     EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)
 }
 
-/// Writes until it is told to stop or cannot go on; batches done with go back through `free`.
-pub(super) fn run(shared: &Arc<Shared>, mut target: Target, free: &Sender<Batch>) {
+/// Writes until it is told to stop or cannot go on.
+pub(super) fn run(shared: &Shared, mut target: Target) {
     let why = loop {
         let work = {
             let mut p = shared.lock();
@@ -150,16 +173,14 @@ pub(super) fn run(shared: &Arc<Shared>, mut target: Target, free: &Sender<Batch>
                     break why;
                 }
                 batch.clear();
-                // Before `outstanding` falls, so that whoever waits for that finds the batch.
-                let _ = free.try_send(batch);
                 let mut p = shared.lock();
                 if p.failed.is_some() {
                     break Failure::Stopped;
                 }
                 p.outstanding -= 1;
-                if p.outstanding == 0 {
-                    shared.idle.notify_all();
-                }
+                p.free.push(batch);
+                // Costs nothing where nobody waits.
+                shared.changed.notify_all();
             }
             Some(Work::Reopen(other)) => target = other,
             None => match target.wait_idle(&shared.stop, &shared.work) {
@@ -177,7 +198,7 @@ pub(super) fn run(shared: &Arc<Shared>, mut target: Target, free: &Sender<Batch>
     p.done = true;
     drop(p);
     shared.down.store(true, Relaxed);
-    shared.idle.notify_all();
+    shared.changed.notify_all();
     if let (Some(call), true) = (&shared.on_failure, why != Failure::Stopped) {
         call();
     }

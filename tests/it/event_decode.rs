@@ -50,7 +50,7 @@ fn every_kind_and_size() {
     ];
     for (kind, expected) in cases {
         let schema = schema(kind, 52);
-        let mut bytes = vec![0; 60];
+        let mut bytes = [0; 60];
         // The low bytes first in any order of bytes: narrow fields hold the low part of `data`.
         let value = match kind.size() {
             1 => vec![data as u8],

@@ -1,16 +1,24 @@
-//! The tests that need no privilege, one crate of them.
-//!
-//! - `event_decode`: raw bytes by their schema, wrapped anywhere or too short
-//! - `sink_escape`: strings of any bytes, made fit for a terminal and for JSON, and had back
-//! - `sink_json`: NDJSON against golden lines
-//! - `sink_outlet`: bytes to pipes, terminals, sockets and files that are slow, stuck, full or gone
-//! - `sink_raw`: the hexadecimal and raw forms, and the reader of the latter
-//! - `sink_text`: the text form, column by column
+//! Tests that need no privilege, one file a subject; those that want more say so when they skip.
 
-mod event_decode;
-mod sink_escape;
-mod sink_fixture;
-mod sink_json;
-mod sink_outlet;
-mod sink_raw;
-mod sink_text;
+mod bpf; // the least BPF that fills a ring, without libbpf
+mod event_decode; // raw bytes by their schema, wrapped anywhere or too short
+mod record_sample; // samples by sample_type, LOST, the trailer
+mod ring_bpf; // real rings filled by BPF_PROG_TEST_RUN (needs BPF)
+mod ring_corrupt; // garbage headers, impossible heads, oversized records
+mod ring_cost; // what a record costs (a measurement: run it in release)
+mod ring_limits; // sizes, CPU lists, wake rules: what is refused, with the arithmetic
+mod ring_live; // real rings: sizes, limits, lifetimes (needs perf_event_open)
+mod ring_lost; // LOST's place, losses that no LOST record tells
+mod ring_naive; // the reader against a byte-by-byte one, on any sequence of records
+mod ring_set; // budgets, fairness, handlers that stop or panic, commits
+mod ring_threads; // a producer on a thread of its own
+mod ring_wrap; // records round the end of the data, padding, the largest that fit
+mod sink_escape; // strings of any bytes, made fit for a terminal and for JSON, and had back
+mod sink_fixture; // events and a session's worth of them to write
+mod sink_gaps; // holes that waited for room, at their place, in order and summed right
+mod sink_json; // NDJSON against golden lines
+mod sink_outlet; // bytes to pipes, terminals, sockets and files that are slow, stuck, full or gone
+mod sink_raw; // the hexadecimal and raw forms, and the reader of the latter
+mod sink_terminal; // one line a write on a terminal
+mod sink_text; // the text form, column by column
+mod support; // a seeded generator and a way to collect

@@ -14,7 +14,6 @@ use std::{
 
 use nix::{
     fcntl::{FcntlArg, OFlag, fcntl},
-    pty::openpty,
     unistd::pipe,
 };
 use tracer::{
@@ -24,18 +23,18 @@ use tracer::{
 
 use crate::sink_fixture::{event, hand, raw, report, with_header};
 
-type TextSink = StreamSink<text::Text>;
+pub type TextSink = StreamSink<text::Text>;
 
-fn sink(fd: &impl AsFd, options: Options) -> TextSink {
+pub fn sink(fd: &impl AsFd, options: Options) -> TextSink {
     let format = text::Options { time: TimeFormat::None, ..text::Options::default() };
     StreamSink::new(text::Text::new(format), Outlet::new("out", fd.as_fd(), options).unwrap())
 }
 
-fn small() -> Options {
+pub fn small() -> Options {
     Options { buffers: 4, batch: 4096, on_failure: None }
 }
 
-fn total(sink: &TextSink) -> u64 {
+pub fn total(sink: &TextSink) -> u64 {
     let c = sink.counts();
     c.delivered + c.dropped_queue + c.dropped_sink
 }
@@ -49,12 +48,12 @@ fn reader(fd: OwnedFd) -> std::thread::JoinHandle<String> {
     })
 }
 
-fn nonblocking(fd: &impl AsFd) -> bool {
+pub fn nonblocking(fd: &impl AsFd) -> bool {
     OFlag::from_bits_truncate(fcntl(fd, FcntlArg::F_GETFL).unwrap()).contains(OFlag::O_NONBLOCK)
 }
 
 /// How many events stand there whole.
-fn events(text: &str) -> u64 {
+pub fn events(text: &str) -> u64 {
     text.split_inclusive('\n').filter(|l| l.ends_with('\n') && !l.starts_with("-- ")).count() as u64
 }
 
@@ -254,33 +253,6 @@ fn a_stuck_socket_keeps_the_bound_and_its_flags() {
     drop((sink, ours));
     let text = reader(theirs.into()).join().unwrap();
     assert_eq!(events(&text), counts.delivered);
-}
-
-#[test]
-fn a_terminal_gets_one_line_a_write_and_a_stopped_one_holds_nobody() {
-    let pty = openpty(None, None).unwrap();
-    let mut sink = sink(&pty.slave, small());
-    let mut master = File::from(pty.master);
-    for seq in 0..3 {
-        hand(&mut sink, 0, seq).unwrap();
-    }
-    sink.flush().unwrap();
-    let mut text = Vec::new();
-    while text.iter().filter(|b| **b == b'\n').count() < 3 {
-        let mut part = [0; 4096];
-        let n = master.read(&mut part).unwrap();
-        text.extend_from_slice(&part[..n]);
-    }
-    assert!(!nonblocking(&pty.slave));
-    // Nobody reads from here on.
-    for seq in 0..20_000 {
-        hand(&mut sink, 0, seq).unwrap();
-    }
-    let start = Instant::now();
-    sink.settle(Duration::from_millis(200)).unwrap();
-    assert!(start.elapsed() < Duration::from_millis(600));
-    assert_eq!(total(&sink), 20_003);
-    assert!(sink.counts().dropped_sink > 0);
 }
 
 #[test]

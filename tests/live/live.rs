@@ -10,8 +10,11 @@
 //! | `context`, `job` | what a test is handed: where it runs, and other programs run with a time limit |
 //! | `child` | one test as a process of its own |
 //! | `guest` | a kernel booted under QEMU: its files, its console, its pid 1 |
+//! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
+//! | `probes` | every kind of probe and its values |
+//! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod child;
 mod context;
@@ -19,7 +22,11 @@ mod guest;
 mod harness;
 mod house;
 mod job;
+mod losses;
+mod probes;
+mod program;
 mod table;
+mod trace;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::process::ExitCode;
@@ -27,11 +34,14 @@ use std::sync::Arc;
 use table::{Kernel, Test, Verdict};
 
 /// Every live test, by file.
-const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS];
+const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS, probes::TESTS, losses::TESTS];
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
         guest::init::main();
+    }
+    if let Some(done) = program::main() {
+        return done;
     }
     if let Some(name) = std::env::var_os(child::NAME) {
         return child::main(&name.to_string_lossy());
