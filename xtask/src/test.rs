@@ -164,7 +164,7 @@ fn memory(_: &Options, stage: &mut Stage) {
         ];
         let mut command = sh::nightly(words);
         command
-            .args(["--quiet", "--target-dir", "target/asan", "--target", &target, "--lib"])
+            .args(["--target-dir", "target/asan", "--target", &target, "--lib"])
             .args(tests)
             .args(names);
         command
