@@ -163,10 +163,7 @@ fn memory(_: &Options, stage: &mut Stage) {
             "--no-fail-fast",
         ];
         let mut command = sh::nightly(words);
-        command
-            .args(["--target-dir", "target/asan", "--target", &target, "--lib"])
-            .args(tests)
-            .args(names);
+        command.args(["--target-dir", "target/asan", "--target", &target, "--lib"]).args(tests).args(names);
         command
             .env("RUSTFLAGS", "-Zsanitizer=address --cap-lints=allow")
             .env("ASAN_OPTIONS", "detect_leaks=0");

@@ -10,6 +10,8 @@ const UNSAFE: [&str; 7] = [
     "src/ring/mapping.rs",
     "src/ring/slots.rs",
     "src/ring/sys.rs",
+    "tests/it/bpf.rs",
+    "tests/it/ring_live.rs",
     "tests/live/program.rs",
 ];
 
