@@ -3,11 +3,9 @@
 use super::{File, Finding};
 
 /// The files that may hold unsafe code.
-const UNSAFE: [&str; 11] = [
+const UNSAFE: [&str; 9] = [
     "src/probe/counters.rs",
     "src/probe/libbpf.rs",
-    "src/probe/skel.rs",
-    "src/ring/backward.rs",
     "src/ring/heap.rs",
     "src/ring/mapping.rs",
     "src/ring/slots.rs",
