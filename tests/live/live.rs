@@ -10,20 +10,26 @@
 //! | `context`, `job` | what a test is handed: where it runs, and other programs run with a time limit |
 //! | `child` | one test as a process of its own |
 //! | `guest` | a kernel booted under QEMU: its files, its console, its pid 1 |
-//! | `kit` | what tests that drive the library share |
+//! | `kit`, `wild` | what tests that drive the library share, and a sink that misbehaves |
 //! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
 
+mod balance;
 mod child;
 mod context;
+mod damage;
 mod guest;
 mod harness;
 mod house;
 mod job;
+mod judge;
 mod kit;
 mod rings;
+mod sessions;
 mod table;
+mod unmap;
+mod wild;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::process::ExitCode;
@@ -31,7 +37,16 @@ use std::sync::Arc;
 use table::{Kernel, Test, Verdict};
 
 /// Every live test, by file.
-const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS, rings::TESTS];
+const TESTS: &[&[Test]] = &[
+    harness::TESTS,
+    house::TESTS,
+    rings::TESTS,
+    judge::TESTS,
+    sessions::TESTS,
+    balance::TESTS,
+    damage::TESTS,
+    unmap::TESTS,
+];
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {

@@ -173,9 +173,10 @@ fn what_never_fits_is_refused(ctx: &Context) -> Outcome {
     Set::open(&options(size, size - 44), None)?;
     let arithmetic = [format!("{}", size - 43), format!("holds at most {}", size - 8)];
     let beyond = ["65517".to_owned(), "at most 65516".to_owned()];
-    for (options, words) in
-        [(options(size, size - 43), arithmetic), (options(1 << 20, tracer::ring::size::LARGEST_RAW + 1), beyond)]
-    {
+    for (options, words) in [
+        (options(size, size - 43), arithmetic),
+        (options(1 << 20, tracer::ring::size::LARGEST_RAW + 1), beyond),
+    ] {
         let Err(error) = Set::open(&options, None) else { fail!("{options:?} was taken") };
         assert_eq!(error.kind(), ErrorKind::Usage);
         let text = format!("{error:#} {}", error.help().unwrap_or_default());
