@@ -203,6 +203,15 @@ static __always_inline struct tracer_accounts *begin(struct ids *ids)
 	return mine;
 }
 
+/*
+ * Stores an argument whole, as it lies at a multiple of eight in its level: the verifier forbids to take a
+ * pointer apart, and byte by byte it is slow.
+ */
+static __always_inline void set_arg(struct tracer_event *event, __u32 i, __u64 value)
+{
+	*(volatile __u64 *)((void *)event + TRACER_EVENT_HEAD + 8 * i) = value;
+}
+
 /* Builds an event from `args` and emits it. */
 static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct ids ids, const __u64 *args)
 {
@@ -236,7 +245,7 @@ static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct 
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i < TRACER_ARGS; i++)
 		if (i < n)
-			event->args[i] = args[i];
+			set_arg(event, i, args[i]);
 	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, event, TRACER_EVENT_HEAD + 8 * n);
 	release(cpu, level, index);
 	account_output(mine, err);
@@ -283,6 +292,20 @@ int probe_return(struct pt_regs *ctx)
 	return emit(ctx, mine, ids, args);
 }
 
+/*
+ * An argument of a trampoline's program. Pointers to what is no structure may not be read directly in older
+ * kernels (btf_ctx_access, kernel/bpf/btf.c): there a helper copies every word.
+ */
+#define trampoline_word(ctx, i)                                                                    \
+	({                                                                                         \
+		__u64 value_ = 0;                                                                  \
+		if (config.copied)                                                                 \
+			bpf_probe_read_kernel(&value_, sizeof(value_), (ctx) + (i));               \
+		else                                                                               \
+			value_ = ctx_word(ctx, i);                                                 \
+		value_;                                                                            \
+	})
+
 SEC("fentry")
 int probe_fentry(__u64 *ctx)
 {
@@ -292,7 +315,7 @@ int probe_fentry(__u64 *ctx)
 
 	if (!mine)
 		return 0;
-	for_each_arg(i) if (i < config.nargs) args[i] = ctx_word(ctx, i);
+	for_each_arg(i) if (i < config.nargs) args[i] = trampoline_word(ctx, i);
 	return emit(ctx, mine, ids, args);
 }
 
@@ -309,8 +332,8 @@ int probe_fexit(__u64 *ctx)
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i <= 12; i++)
 		if (config.ret && config.func_args == i)
-			args[0] = ctx_word(ctx, i);
-	for_each_arg(i) if (i < config.nargs) args[(i + config.ret) & 7] = ctx_word(ctx, i);
+			args[0] = trampoline_word(ctx, i);
+	for_each_arg(i) if (i < config.nargs) args[(i + config.ret) & 7] = trampoline_word(ctx, i);
 	return emit(ctx, mine, ids, args);
 }
 

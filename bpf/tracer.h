@@ -29,7 +29,7 @@ struct tracer_event {
 	__u64 cgroup;
 	char comm[TRACER_COMM];
 	__u64 args[TRACER_ARGS];
-} __attribute__((packed));
+} __attribute__((packed, aligned(4)));
 
 #define TRACER_EVENT_HEAD 52
 _Static_assert(__builtin_offsetof(struct tracer_event, args) == TRACER_EVENT_HEAD, "the head has 52 bytes");
@@ -58,10 +58,12 @@ _Static_assert(sizeof(struct tracer_accounts) == 128, "two cache lines");
 struct tracer_level {
 	__u32 busy;
 	__u32 seq; /* attempts to emit from this level; wraps */
+	__u32 shift;
 	struct tracer_event event;
-	__u8 pad[12];
+	__u8 pad[8];
 };
 _Static_assert(sizeof(struct tracer_level) == 128, "two cache lines");
+_Static_assert(__builtin_offsetof(struct tracer_level, event.args) % 8 == 0, "arguments are stored whole");
 
 /* One CPU's scratch. Rust's side: src/probe/counters.rs. */
 struct tracer_cpu {
@@ -94,6 +96,7 @@ struct tracer_config {
 	__u32 nargs;	   /* arguments to capture */
 	__u32 ret;	   /* capture the return value too */
 	__u32 func_args;   /* how many parameters the function has: fexit finds the return value behind */
+	__u32 copied;	   /* a trampoline's arguments are read by a helper */
 	__u32 syscall;	   /* the number, where the hook sees every system call */
 	__u32 filters;
 	__u32 uid;

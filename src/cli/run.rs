@@ -7,7 +7,7 @@ use tracer::{
     Error, ErrorKind, Result,
     frontend::{Control, blocking},
     ledger::Report,
-    probe::Spec,
+    probe::{Provider, Spec},
     ring,
     session::{self, Session},
 };
@@ -102,6 +102,7 @@ fn attach(args: &Run, session: &mut Session, specs: &[Spec]) -> Result<()> {
         }
         if let (false, Some(attached)) = (args.quiet, session.probes().attached().last()) {
             let why = match attached.passed_over.as_slice() {
+                [] if spec.provider == Provider::Syscall => " (the hook that costs least)".into(),
                 [] => String::new(),
                 reasons => format!(" ({})", reasons.join("; ")),
             };

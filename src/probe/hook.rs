@@ -8,18 +8,51 @@ use crate::schema::{Field, Schema, Wire};
 /// Where and how a program is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum How {
-    Kprobe { symbol: String, offset: u64 },
-    Kretprobe { symbol: String },
-    Fentry { symbol: String },
-    Fexit { symbol: String },
-    Tracepoint { category: String, name: String, places: Vec<(u16, u16)> },
-    RawTracepoint { name: String },
-    Uprobe { path: String, symbol: String, offset: u64 },
-    Uretprobe { path: String, symbol: String },
-    SyscallFentry { symbol: String },
-    SyscallKprobe { symbol: String },
-    SyscallTpBtf { number: u32 },
-    SyscallRawTp { number: u32 },
+    Kprobe {
+        symbol: String,
+        offset: u64,
+    },
+    Kretprobe {
+        symbol: String,
+    },
+    /// `copied`: a helper reads the arguments, as the verifier refused to have them read directly.
+    Fentry {
+        symbol: String,
+        copied: bool,
+    },
+    Fexit {
+        symbol: String,
+        copied: bool,
+    },
+    Tracepoint {
+        category: String,
+        name: String,
+        places: Vec<(u16, u16)>,
+    },
+    RawTracepoint {
+        name: String,
+    },
+    Uprobe {
+        path: String,
+        symbol: String,
+        offset: u64,
+    },
+    Uretprobe {
+        path: String,
+        symbol: String,
+    },
+    SyscallFentry {
+        symbol: String,
+    },
+    SyscallKprobe {
+        symbol: String,
+    },
+    SyscallTpBtf {
+        number: u32,
+    },
+    SyscallRawTp {
+        number: u32,
+    },
 }
 
 impl How {
@@ -42,7 +75,9 @@ impl How {
     /// The function that a BPF trampoline is put on, which must be known before the load.
     pub fn trampoline(&self) -> Option<&str> {
         match self {
-            How::Fentry { symbol } | How::Fexit { symbol } | How::SyscallFentry { symbol } => Some(symbol),
+            How::Fentry { symbol, .. } | How::Fexit { symbol, .. } | How::SyscallFentry { symbol } => {
+                Some(symbol)
+            }
             _ => None,
         }
     }
@@ -70,12 +105,13 @@ impl How {
 
 impl fmt::Display for How {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let by = |copied: bool| if copied { ", its arguments read by a helper" } else { "" };
         let at = |offset: u64| if offset == 0 { String::new() } else { format!("+{offset:#x}") };
         match self {
             How::Kprobe { symbol, offset } => write!(f, "kprobe on {symbol}{}", at(*offset)),
             How::Kretprobe { symbol } => write!(f, "kretprobe on {symbol}"),
-            How::Fentry { symbol } => write!(f, "fentry on {symbol}"),
-            How::Fexit { symbol } => write!(f, "fexit on {symbol}"),
+            How::Fentry { symbol, copied } => write!(f, "fentry on {symbol}{}", by(*copied)),
+            How::Fexit { symbol, copied } => write!(f, "fexit on {symbol}{}", by(*copied)),
             How::Tracepoint { category, name, .. } => write!(f, "tracepoint {category}:{name}"),
             How::RawTracepoint { name } => write!(f, "raw tracepoint {name}"),
             How::Uprobe { path, symbol, offset } => write!(f, "uprobe on {path}:{symbol}{}", at(*offset)),
@@ -136,6 +172,9 @@ impl Hook {
         match &self.how {
             How::SyscallTpBtf { number } | How::SyscallRawTp { number } => {
                 config.set_u32("syscall", *number);
+            }
+            How::Fentry { copied, .. } | How::Fexit { copied, .. } => {
+                config.set_u32("copied", u32::from(*copied));
             }
             How::Tracepoint { places, .. } => {
                 let (offsets, sizes): (Vec<u16>, Vec<u16>) = places.iter().copied().unzip();

@@ -149,7 +149,8 @@ pub(super) fn load(open: OpenObject) -> Result<Object> {
     })
 }
 
-fn tail(text: &str, lines: usize) -> String {
+/// The last lines of a text.
+pub(super) fn tail(text: &str, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }

@@ -8,6 +8,8 @@ use crate::{Error, ErrorKind};
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
 const CAP_BPF: u32 = 39;
+/// The errno of what is forbidden, and no fault of the program's.
+pub const EPERM: i32 = 1;
 
 /// Whether this process may load tracing programs and open their rings at all.
 pub fn rights() -> Result<(), Error> {
@@ -60,7 +62,7 @@ pub fn has_kprobes() -> bool {
 
 /// The error for a hook that the kernel refused, with the reason where this host tells it.
 pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
-    object::take_said();
+    let said = object::take_said();
     let how = &hook.how;
     let why = |kind, why: &str| Error::new(kind, format!("{spec}: cannot attach: {why}"));
     if how.is_kprobe() && !has_kprobes() {
@@ -97,24 +99,23 @@ pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
         return why(ErrorKind::Precondition, "tracefs belongs to root")
             .with_help("run as root, or use rt: or s:");
     }
-    let error = Error::caused(ErrorKind::Attach, format!("{spec}: cannot attach: {how}"), os_error(cause));
-    if how.trampoline().is_some() {
+    let cause = os_error(cause);
+    let refused = cause.raw_os_error() == Some(EPERM);
+    let error = Error::caused(ErrorKind::Attach, format!("{spec}: cannot attach: {how}"), cause);
+    if how.trampoline().is_some() && refused {
         error.with_help("this kernel refuses BPF trampolines here; try k:, a tracepoint (t:, rt:), or s:")
+    } else if said.is_empty() {
+        error
     } else {
-        error.with_help("`-v` shows what libbpf and the kernel said")
+        error.with_help(format!("libbpf and the kernel said:\n{}", object::tail(&said, 12)))
     }
 }
 
-/// The operating system's error behind libbpf's.
+/// The operating system's error behind libbpf's, which libbpf-rs shows in its text alone.
 pub fn os_error(error: &libbpf_rs::Error) -> std::io::Error {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(e) = cause {
-        if let Some(code) = e.downcast_ref::<std::io::Error>().and_then(std::io::Error::raw_os_error) {
-            return std::io::Error::from_raw_os_error(code);
-        }
-        cause = e.source();
-    }
-    std::io::Error::other(error.to_string())
+    let text = format!("{error:#}");
+    let number = text.rsplit_once("(os error ").and_then(|(_, rest)| rest.split(')').next()?.parse().ok());
+    number.map_or_else(|| std::io::Error::other(text), std::io::Error::from_raw_os_error)
 }
 
 /// One line on why a better hook was passed over.
@@ -191,6 +192,20 @@ impl Symbols {
     }
 }
 
+/// How many bytes a kernel function has, up to the next symbol; `None` where addresses are hidden.
+pub fn function_size(symbol: &str) -> Option<u64> {
+    let table = fs::read_to_string("/proc/kallsyms").ok()?;
+    let entries = table.lines().filter_map(|line| {
+        let mut columns = line.split_whitespace();
+        let address = u64::from_str_radix(columns.next()?, 16).ok().filter(|a| *a != 0)?;
+        Some((address, columns.nth(1)?))
+    });
+    let entries: Vec<(u64, &str)> = entries.collect();
+    let begin = entries.iter().find(|(_, name)| *name == symbol)?.0;
+    let end = entries.iter().map(|(address, _)| *address).filter(|address| *address > begin).min()?;
+    Some(end - begin)
+}
+
 fn is_blacklisted(symbol: &str) -> bool {
     let list = fs::read_to_string("/sys/kernel/debug/kprobes/blacklist").unwrap_or_default();
     list.lines().any(|l| l.split_whitespace().last() == Some(symbol))
@@ -215,6 +230,14 @@ pub fn near(typed: &str, names: Vec<String>, show: impl Fn(&str) -> String) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_operating_systems_error_is_found() {
+        let error = libbpf_rs::Error::from(std::io::Error::from_raw_os_error(EPERM));
+        assert_eq!(os_error(&error).raw_os_error(), Some(EPERM));
+        let error = libbpf_rs::ErrorExt::context(error, "loading");
+        assert_eq!(os_error(&error).raw_os_error(), Some(EPERM));
+    }
 
     #[test]
     fn near_names_come_nearest_first() {

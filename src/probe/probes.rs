@@ -165,7 +165,7 @@ impl Probes {
                     return Ok(&self.attached[self.attached.len() - 1]);
                 }
                 Err(Refused::Ours(error)) => return Err(error),
-                Err(Refused::Kernels(cause)) if i == last => {
+                Err(Refused::Kernels(cause)) if i == last || !may_help(&hooks[i..], &cause) => {
                     return Err(preflight::explain(spec, hook, &cause));
                 }
                 Err(Refused::Kernels(cause)) => passed_over.push(preflight::reason(hook, &cause)),
@@ -342,6 +342,20 @@ impl From<libbpf_rs::Error> for Refused {
 impl From<Error> for Refused {
     fn from(error: Error) -> Refused {
         Refused::Ours(error)
+    }
+}
+
+/// Whether the next hook may do where the first was refused: reading arguments in another way helps against the
+/// verifier alone.
+fn may_help(hooks: &[Hook], cause: &libbpf_rs::Error) -> bool {
+    match hooks {
+        [this, next, ..]
+            if this.how.trampoline().is_some() && this.how.trampoline() == next.how.trampoline() =>
+        {
+            preflight::os_error(cause).kind() == io::ErrorKind::PermissionDenied
+                && preflight::os_error(cause).raw_os_error() != Some(preflight::EPERM)
+        }
+        _ => true,
     }
 }
 

@@ -6,7 +6,7 @@ use syscalls::Sysno;
 
 use super::{
     hook::{Hook, How},
-    preflight::near,
+    preflight::{function_size, near},
     signature::{self, Param},
     spec::{Provider, Spec},
     tracefs,
@@ -19,6 +19,13 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
     let one = |hook: Hook| Ok(vec![hook]);
     match spec.provider {
         Provider::Kprobe => {
+            // The kernel takes an offset beyond the function, and probes whatever lies there.
+            if spec.offset > 0
+                && let Some(size) = function_size(&symbol)
+                && spec.offset >= size
+            {
+                return Err(missing(spec, &format!("the function has {size} bytes")));
+            }
             let params = match spec.offset {
                 0 => signature::function(&symbol).map(|s| s.params),
                 _ => None,
@@ -35,11 +42,14 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
         }
         Provider::Fentry => {
             let known = traced_function(spec)?;
-            one(Hook::entry(How::Fentry { symbol }, known.params))
+            let how = |copied| How::Fentry { symbol: symbol.clone(), copied };
+            Ok([false, true].map(|copied| Hook::entry(how(copied), known.params.clone())).to_vec())
         }
         Provider::Fexit => {
             let known = traced_function(spec)?;
-            one(Hook::exit(How::Fexit { symbol }, known.ret, known.params))
+            let how = |copied| How::Fexit { symbol: symbol.clone(), copied };
+            let hook = |copied| Hook::exit(how(copied), known.ret.clone(), known.params.clone());
+            Ok([false, true].map(hook).to_vec())
         }
         Provider::RawTracepoint => {
             let params = signature::raw_tracepoint(&symbol).ok_or_else(|| {

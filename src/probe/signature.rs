@@ -47,8 +47,7 @@ fn vmlinux<R>(ask: impl FnOnce(&Btf<'static>) -> Option<R>) -> Option<R> {
 /// A kernel function's signature by its name.
 pub fn function(name: &str) -> Option<Signature> {
     vmlinux(|btf| {
-        let func: Func<'_> = btf.type_by_name(name)?;
-        let proto: FuncProto<'_> = func.referenced_type().try_into().ok()?;
+        let proto = function_proto(btf, name)?;
         let mut signature = Signature { params: params(btf, &proto, 0)?, ret: None };
         let ret = proto.referenced_type();
         if ret.kind() != BtfKind::Void {
@@ -59,16 +58,21 @@ pub fn function(name: &str) -> Option<Signature> {
     })
 }
 
-/// What a raw tracepoint's programs see: the parameters of `__traceiter_NAME` after the first, or those of
-/// `btf_trace_NAME`, which has no names but is there from 5.1 on.
+fn function_proto<'b>(btf: &'b Btf<'static>, name: &str) -> Option<FuncProto<'b>> {
+    let func: Func<'b> = btf.type_by_name(name)?;
+    func.referenced_type().try_into().ok()
+}
+
+/// What a raw tracepoint's programs see: the parameters after the first of the function that calls them, which
+/// have names, or of `btf_trace_NAME`, which have none.
 pub fn raw_tracepoint(name: &str) -> Option<Vec<Param>> {
     vmlinux(|btf| {
         let typedef: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{name}"))?;
-        let nameless = || typedef.referenced_type().next_type()?.try_into().ok();
-        let iter: Option<Func<'_>> = btf.type_by_name(&format!("__traceiter_{name}"));
-        let proto: FuncProto<'_> =
-            iter.and_then(|f| f.referenced_type().try_into().ok()).or_else(nameless)?;
-        params(btf, &proto, 1)
+        let proto: FuncProto<'_> = typedef.referenced_type().next_type()?.try_into().ok()?;
+        let unnamed = params(btf, &proto, 1)?;
+        // `__DECLARE_TRACE` in include/linux/tracepoint.h gives both the same parameters.
+        let named = function_proto(btf, &format!("__traceiter_{name}")).and_then(|p| params(btf, &p, 1));
+        Some(named.filter(|n| n.len() == unnamed.len()).unwrap_or(unnamed))
     })
 }
 
@@ -211,6 +215,8 @@ mod tests {
         );
         assert_eq!(write.ret.unwrap().kind, Kind::Signed(8));
         assert_eq!(function("no_such_function"), None);
-        assert_eq!(raw_tracepoint("sched_process_exec").unwrap().len(), 3);
+        let exec = raw_tracepoint("sched_process_exec").unwrap();
+        let names: Vec<_> = exec.iter().map(|p| &*p.name).collect();
+        assert_eq!(names, ["p", "old_pid", "bprm"]);
     }
 }

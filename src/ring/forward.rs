@@ -4,19 +4,22 @@ use std::ops::ControlFlow;
 
 use super::{
     budget::Left,
+    entry::{Corruption, CorruptionCause, Entry},
     mapping::{Mapping, distance},
     stats::Stats,
 };
-use crate::record::{Body, Header, Record};
+use crate::record::{Body, Header, Lost, Record};
 
 /// How many records are handed over between two looks at the clock, where a drain has a time budget.
 const TIME_CHECK: u64 = 16;
 
-/// What a drain hands its records to. Two functions, so that the one that is called for every record is called
-/// from one place, and can become part of the loop there.
+/// What a drain hands its records to. Several functions, so that the one that is called for every record is
+/// called from one place, and can become part of the loop there.
 pub(super) trait Hand {
     fn record(&mut self, stats: &mut Stats, place: Place, record: Record<'_>) -> ControlFlow<()>;
     fn corruption(&mut self, corruption: Corruption) -> ControlFlow<()>;
+    /// A ring ends here that lost records after its last: no LOST record will tell it.
+    fn untold(&mut self, stats: &mut Stats, place: Place, lost: Lost) -> ControlFlow<()>;
 }
 
 /// Where a record lies.
@@ -26,52 +29,9 @@ pub(super) struct Place {
     pub position: u64,
 }
 
-/// What lies at a position of a ring.
-#[derive(Clone, Copy, Debug)]
-pub enum Entry<'a> {
-    /// A record, borrowed from the ring.
-    Record(Record<'a>),
-    /// What no kernel writes on purpose; everything up to the head was given up.
-    Corruption(Corruption),
-}
-
-/// Bytes in a ring that are no records, or a record that is not what its header says.
-///
-/// A healthy kernel makes them where a program outputs more than 65,516 bytes: the record's size overflows and
-/// its bytes run over records that nobody has read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Corruption {
-    /// The CPU of the ring.
-    pub cpu: u32,
-    /// Where: the position that the next record was expected at, or that of a malformed record.
-    pub position: u64,
-    /// The eight bytes there, where they could be read.
-    pub header: Option<[u8; 8]>,
-    /// How many bytes were given up, records among them that can no longer be told apart.
-    pub bytes: u64,
-    /// What is wrong with them.
-    pub cause: CorruptionCause,
-}
-
-/// What is wrong with the bytes of a [`Corruption`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum CorruptionCause {
-    /// A record size below the eight bytes of its header.
-    SizeTooSmall,
-    /// A record size that is no multiple of eight.
-    SizeUnaligned,
-    /// A record size beyond what is unread.
-    SizeBeyondUnread,
-    /// `data_head` is more than the ring from `data_tail`, or at no record's alignment.
-    Head,
-    /// A sample, LOST or LOST_SAMPLES record too short for its own fields; that record alone was given up.
-    Malformed,
-}
-
 /// Reads one ring: [`snapshot`](Forward::snapshot) what is there, [`peek`](Forward::peek) at a record,
 /// [`advance`](Forward::advance) over it, and [`commit`](Forward::commit) to give its bytes back;
-/// [`drain`](Forward::drain) does all four, fastest. Nothing here waits.
+/// a [`Set`](super::Set) does all four, fastest. Nothing here waits.
 pub struct Forward {
     cpu: u32,
     mapping: Mapping,

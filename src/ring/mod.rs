@@ -27,9 +27,11 @@ mod attr;
 mod budget;
 mod cpu_ring;
 pub mod cpus;
+mod entry;
 mod forward;
 #[cfg(any(test, feature = "test-utils"))]
 mod heap;
+mod hotplug;
 mod item;
 mod mapping;
 #[cfg(any(test, feature = "test-utils"))]
@@ -43,7 +45,8 @@ mod sys;
 mod wake;
 
 pub use budget::{Budget, Drained};
-pub use forward::{Corruption, CorruptionCause, Entry, Forward};
+pub use entry::{Corruption, CorruptionCause, Entry};
+pub use forward::Forward;
 pub use item::{Item, ItemKind};
 pub use options::Options;
 pub use set::Set;

@@ -17,7 +17,6 @@ use super::{
     size::round,
     slots::Slots,
     stats::Stats,
-    sys,
 };
 use crate::{
     error::{Error, Result},
@@ -28,13 +27,13 @@ use crate::{
 pub struct Set {
     options: Options,
     /// Bytes of data of each ring.
-    size: usize,
-    attr: Attr,
+    pub(super) size: usize,
+    pub(super) attr: Attr,
     slots: Option<Slots>,
     /// The CPUs that are to have a ring whenever they are online.
-    wanted: Vec<u32>,
+    pub(super) wanted: Vec<u32>,
     /// By CPU, ascending.
-    rings: Vec<CpuRing>,
+    pub(super) rings: Vec<CpuRing>,
     /// Which ring the next drain starts at.
     start: usize,
 }
@@ -192,64 +191,6 @@ impl Set {
         left.drained(self.more(), stopped)
     }
 
-    /// Gives the CPUs that came online since a ring, and those that were seen offline and are back a new one
-    /// in place of the old. Says which. A CPU that goes and comes between two calls is not seen: whoever finds
-    /// that its outputs fail (EOPNOTSUPP) calls [`Set::replace`].
-    ///
-    /// # Errors
-    ///
-    /// As [`Set::open`]; rings that were already made stay.
-    pub fn rescan(&mut self) -> Result<Vec<u32>> {
-        let online = cpus::online()?;
-        let mut made = Vec::new();
-        for cpu in self.wanted.clone() {
-            let at = self.rings.binary_search_by_key(&cpu, |ring| ring.cpu);
-            let online = online.contains(&cpu);
-            if let (Ok(at), false) = (at, online) {
-                self.rings[at].away = true;
-            }
-            let due = at.map_or(true, |at| self.rings[at].away || self.rings[at].live.is_none());
-            if online && due && self.replace(cpu)? {
-                made.push(cpu);
-            }
-        }
-        Ok(made)
-    }
-
-    /// Opens a new ring on `cpu` and puts it into the slot in place of the old one, whose output event is dead
-    /// once its CPU was offline. What the old ring holds is handed over by the next drains, before the records
-    /// of the new one; its counts are kept. False where the CPU is offline. Waits for programs that are
-    /// running, some tens of milliseconds, where there is an old ring.
-    ///
-    /// # Errors
-    ///
-    /// As [`Set::open`]; the old ring stays in place then.
-    pub fn replace(&mut self, cpu: u32) -> Result<bool> {
-        if self.wanted.binary_search(&cpu).is_err() {
-            return Err(Error::usage(format!("CPU {cpu} is not one of this set's")));
-        }
-        let Some(new) = Ring::open(cpu, self.attr, self.size, self.rings.len())? else { return Ok(false) };
-        let at = match self.rings.binary_search_by_key(&cpu, |ring| ring.cpu) {
-            Ok(at) => at,
-            Err(at) => {
-                self.rings.insert(at, CpuRing::new(cpu, None));
-                at
-            }
-        };
-        let old = self.rings[at].live.replace(new);
-        if let Err(e) = self.put(cpu) {
-            self.rings[at].live = old;
-            return Err(e);
-        }
-        self.rings[at].away = false;
-        if let Some(old) = old {
-            // Nobody writes the old ring once the programs that took it from the slot have ended.
-            sys::wait_for_programs();
-            self.rings[at].retiring.push(old);
-        }
-        Ok(true)
-    }
-
     /// What was read from the rings of `cpu`; `None` where it never had one.
     pub fn stats(&self, cpu: u32) -> Option<Stats> {
         self.ring(cpu).map(CpuRing::stats)
@@ -281,6 +222,13 @@ impl Set {
         })
     }
 
+    /// Ends every pause. A ring that somebody else has unmapped has none.
+    pub fn resume(&mut self) {
+        for event in self.rings.iter().filter_map(|ring| ring.live.as_ref()?.event.as_ref()) {
+            let _ = event.pause(false);
+        }
+    }
+
     /// Empties the slots, unmaps and closes every ring. What is still unread is gone: drain first. Counts stay
     /// readable. Twice is fine, and dropping the set does it too.
     ///
@@ -300,7 +248,7 @@ impl Set {
         result
     }
 
-    fn put(&self, cpu: u32) -> Result<()> {
+    pub(super) fn put(&self, cpu: u32) -> Result<()> {
         let event = self.ring(cpu).and_then(|ring| ring.live.as_ref()?.event.as_ref());
         match (&self.slots, event) {
             (Some(slots), Some(event)) => slots.put(cpu, event.as_fd()),

@@ -36,8 +36,8 @@ fn bad_size(size: u16, cause: CorruptionCause) {
 #[test]
 fn every_bad_size_is_told_and_the_tail_goes_to_the_head() {
     (0..8).for_each(|size| bad_size(size, CorruptionCause::SizeTooSmall));
-    [9, 12, 31, 33, 65_535].map(|size| bad_size(size, CorruptionCause::SizeUnaligned));
-    [40, 4096, 65_528].map(|size| bad_size(size, CorruptionCause::SizeBeyondUnread));
+    [9, 12, 31, 33, 65_535].into_iter().for_each(|size| bad_size(size, CorruptionCause::SizeUnaligned));
+    [40, 4096, 65_528].into_iter().for_each(|size| bad_size(size, CorruptionCause::SizeBeyondUnread));
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn nanoseconds_a_record() {
             let mut sum = 0_u64;
             let mut f = first_word!(sum);
             let f: &mut dyn FnMut(Item<'_>) -> ControlFlow<()> = black_box(&mut f);
-            set.drain(Budget::ALL, |item| f(item)).records
+            set.drain(Budget::ALL, f).records
         });
         let records = cost(RAW, raw, |set| {
             let mut sum = 0_u64;

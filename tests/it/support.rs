@@ -87,8 +87,7 @@ impl From<Entry<'_>> for Owned {
 
 /// Everything up to the head, one peek and advance at a time.
 pub fn step_through(reader: &mut Forward) -> Vec<Owned> {
-    let mut owned: Vec<Owned> =
-        reader.snapshot().into_iter().map(|corruption| Owned::Corruption(corruption)).collect();
+    let mut owned: Vec<Owned> = reader.snapshot().into_iter().map(Owned::Corruption).collect();
     while let Some(entry) = reader.peek() {
         owned.push(entry.into());
         reader.advance();

@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 
 /// The variable that names the test a process is to run.
 pub const NAME: &str = "TRACER_LIVE_TEST";
+/// The variable that has what tests print shown, also of those that pass.
+const SHOW: &str = "TRACER_LIVE_SHOW";
 /// The variable that names the file a test's verdict goes to.
 const VERDICT: &str = "TRACER_LIVE_VERDICT";
 
@@ -58,12 +60,20 @@ fn caught(test: &'static Test) -> Verdict {
     verdict
 }
 
+/// Whether what tests print is shown though they pass.
+pub fn shown() -> bool {
+    std::env::var_os(SHOW).is_some()
+}
+
 /// Runs a test on the host; what it wrote is part of a failure's message.
 pub fn run_on_host(test: &Test) -> Verdict {
     let run = || -> Result<Verdict> {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let log = tempfile::NamedTempFile::new_in(dir).context("cannot make a file for the test's output")?;
         let verdict = supervise(test.name, test.limit, dir, Some(log.as_file()))?;
+        if shown() {
+            print!("{}", std::fs::read_to_string(log.path()).unwrap_or_default());
+        }
         Ok(match verdict {
             Verdict::Fail(message) => {
                 let log = std::fs::read(log.path()).unwrap_or_default();

@@ -65,6 +65,11 @@ impl Context {
         Job::new(self, self.tracer_path(), args)
     }
 
+    /// The path of this program, which is the one that is traced where a test needs to know what it does.
+    pub fn program_path(&self) -> Result<String> {
+        Ok(std::env::current_exe().context("cannot find our own program")?.display().to_string())
+    }
+
     /// Another program; in a guest there are those that `guest::image::TOOLS` names.
     pub fn job<S: AsRef<OsStr>>(&self, program: &str, args: impl IntoIterator<Item = S>) -> Job {
         Job::new(self, program, args)

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 pub struct Job {
     command: Command,
     limit: Duration,
+    stdout: Option<Stdio>,
     out: PathBuf,
     err: PathBuf,
 }
@@ -34,7 +35,7 @@ impl Job {
         // A group of its own, so that a limit ends its children too.
         command.args(args).stdin(Stdio::null()).process_group(0);
         let [out, err] = ["out", "err"].map(|end| ctx.scratch.join(format!("{number}.{end}")));
-        Self { command, limit: Duration::from_secs(60), out, err }
+        Self { command, limit: Duration::from_secs(60), stdout: None, out, err }
     }
 
     /// Another limit.
@@ -49,12 +50,22 @@ impl Job {
         self
     }
 
+    /// Another standard output than the file, of which nothing is kept then.
+    pub fn stdout(mut self, stdout: impl Into<Stdio>) -> Self {
+        self.stdout = Some(stdout.into());
+        self
+    }
+
     /// Starts it.
     pub fn start(mut self) -> Result<Running> {
         let words = self.words();
         let file =
             |path: &Path| File::create(path).with_context(|| format!("cannot make {}", path.display()));
-        self.command.stdout(file(&self.out)?).stderr(file(&self.err)?);
+        let stdout = match self.stdout.take() {
+            Some(stdout) => stdout,
+            None => file(&self.out)?.into(),
+        };
+        self.command.stdout(stdout).stderr(file(&self.err)?);
         let child = self.command.spawn().with_context(|| format!("cannot run `{words}`"))?;
         Ok(Running { child, words, end: Instant::now() + self.limit, out: self.out, err: self.err })
     }

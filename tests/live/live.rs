@@ -12,6 +12,9 @@
 //! | `guest` | a kernel booted under QEMU: its files, its console, its pid 1 |
 //! | `kit`, `wild` | what tests that drive the library share, and a sink that misbehaves |
 //! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
+//! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
+//! | `probes` | every kind of probe and its values |
+//! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
 
@@ -25,9 +28,13 @@ mod house;
 mod job;
 mod judge;
 mod kit;
+mod losses;
+mod probes;
+mod program;
 mod rings;
 mod sessions;
 mod table;
+mod trace;
 mod unmap;
 mod wild;
 
@@ -40,6 +47,8 @@ use table::{Kernel, Test, Verdict};
 const TESTS: &[&[Test]] = &[
     harness::TESTS,
     house::TESTS,
+    probes::TESTS,
+    losses::TESTS,
     rings::TESTS,
     judge::TESTS,
     sessions::TESTS,
@@ -51,6 +60,9 @@ const TESTS: &[&[Test]] = &[
 fn main() -> ExitCode {
     if std::process::id() == 1 {
         guest::init::main();
+    }
+    if let Some(done) = program::main() {
+        return done;
     }
     if let Some(name) = std::env::var_os(child::NAME) {
         return child::main(&name.to_string_lossy());

@@ -38,7 +38,7 @@ pub fn run(args: &[String]) -> Result<u8> {
 /// Every target for its time, then the planted faults; two at a time.
 pub fn stage(stage: &mut Stage, seconds: u64) {
     if !manifest().is_file() {
-        return stage.skip("fuzz", "there are no fuzz targets");
+        return stage.skip("fuzz", &format!("there is no {}", manifest().display()));
     }
     let (tools, text) = match (tools(), manifest_text()) {
         (Ok(tools), Ok(text)) => (tools, text),

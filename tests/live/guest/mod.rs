@@ -106,7 +106,7 @@ impl Guests {
         };
         let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
         let ask = Ask::Test(test.name.to_owned(), u64::try_from(test.limit.as_millis()).unwrap_or(u64::MAX));
-        match self.ask(&mut place, test.variant, &ask, test.limit, false) {
+        match self.ask(&mut place, test.variant, &ask, test.limit, crate::child::shown()) {
             Ok(Say::Done(Verdict::Fail(message))) => {
                 let console = place.as_ref().map(|guest| guest.console().to_owned()).unwrap_or_default();
                 // Not trusted with another test.

@@ -1,0 +1,102 @@
+//! What the tests trace: this program again, doing one known thing.
+//!
+//! JUSTIFICATION: a uprobe needs a function that has a name of its own, and a 32-bit call is an instruction that no
+//! library offers; both are unsafe to write.
+#![allow(unsafe_code)]
+
+use nix::sched::{CpuSet, sched_setaffinity};
+use nix::unistd::{Pid, gettid, write};
+use std::fs::{File, OpenOptions};
+use std::process::ExitCode;
+
+/// The first argument that makes this program one.
+const NAME: &str = "__program";
+/// The function that uprobes are put on.
+pub const TARGET: &str = "tracer_live_target";
+
+/// The target; what it returns tells its arguments.
+// SAFETY: nothing else in this program or its libraries has this name.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn tracer_live_target(first: u64, second: u64) -> u64 {
+    std::hint::black_box(2 * first + second)
+}
+
+/// The arguments that make this program do `what`.
+pub fn args<'a>(what: &[&'a str]) -> Vec<&'a str> {
+    [NAME].iter().chain(what).copied().collect()
+}
+
+/// Does what the arguments say, if this process is one of these.
+pub fn main() -> Option<ExitCode> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse().expect("a number");
+    match words[..] {
+        [NAME, "calls", n] => calls(number(n)),
+        [NAME, "threads", threads, n] => threads_on_one_cpu(number(threads), number(n)),
+        [NAME, "compat", n, m] => compat(number(n), number(m)),
+        [NAME, ..] => panic!("{words:?} is nothing to do"),
+        _ => return None,
+    }
+    Some(ExitCode::SUCCESS)
+}
+
+fn nowhere() -> File {
+    OpenOptions::new().write(true).open("/dev/null").expect("/dev/null")
+}
+
+/// Calls the target with 1 and 7, 2 and 7, … n and 7, and writes 1, 2, … n bytes.
+fn calls(n: u64) {
+    let (file, bytes) = (nowhere(), vec![0; n as usize]);
+    for i in 1..=n {
+        std::hint::black_box(tracer_live_target(i, 7));
+        write(&file, &bytes[..i as usize]).expect("a write to /dev/null");
+    }
+}
+
+/// Threads on CPU 0, each of which calls the target with its own id and its turn, and writes as many bytes as its id.
+fn threads_on_one_cpu(threads: u64, n: u64) {
+    let mut cpus = CpuSet::new();
+    cpus.set(0).expect("CPU 0");
+    sched_setaffinity(Pid::from_raw(0), &cpus).expect("pinning to CPU 0");
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                let (file, me) = (nowhere(), gettid().as_raw());
+                let bytes = vec![0; me as usize];
+                for i in 0..n {
+                    std::hint::black_box(tracer_live_target(me as u64, i));
+                    write(&file, &bytes).expect("a write to /dev/null");
+                }
+            });
+        }
+    });
+}
+
+/// Calls getppid `n` times, and `m` times the 32-bit call that has the same number.
+fn compat(n: u64, m: u64) {
+    (0..n).for_each(|_| {
+        std::os::unix::process::parent_id();
+    });
+    (0..m).for_each(|_| call_32(110));
+}
+
+/// A 32-bit system call whose arguments are 0. Its numbers are not those of 64-bit calls: 110 is iopl.
+#[cfg(target_arch = "x86_64")]
+fn call_32(number: u64) {
+    // SAFETY: with arguments of 0 the calls made here touch no memory; what the kernel may change is told
+    // (entry_INT80_compat, arch/x86/entry/entry_64_compat.S, zeroes r8 to r11 in old kernels).
+    unsafe {
+        std::arch::asm!(
+            "xchg rbx, {zero}", "int 0x80", "xchg rbx, {zero}",
+            zero = inout(reg) 0u64 => _, inout("rax") number => _, in("rcx") 0, in("rdx") 0,
+            in("rsi") 0, in("rdi") 0, out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn call_32(_: u64) {
+    panic!("32-bit calls are made on x86-64 alone");
+}
