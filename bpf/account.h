@@ -3,8 +3,8 @@
 #ifndef TRACER_ACCOUNT_H
 #define TRACER_ACCOUNT_H
 
-/* Programs that interrupt each other on a CPU share its accounts, so they are added to atomically; the
- * result is not used, so that 5.10 takes it. */
+/* Programs that interrupt each other on a CPU share its accounts, so they are added to atomically;
+ * the result is not used, so that 5.10 takes it. */
 #define count(account) ((void)__sync_fetch_and_add(&(account), 1))
 
 /* Counts what bpf_perf_event_output said, by errno. */

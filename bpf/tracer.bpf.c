@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The probes: thin entry programs for every way to hook the kernel, and one function that filters, builds
- * and emits an event.
+ * The probes: thin entry programs for every way to hook the kernel, and one function that filters,
+ * builds and emits an event.
  *
- * The loader opens this object once per probe, sets `config` and loads the one entry program it needs; maps
- * are shared. It is built twice: TRACER_STRICT_NESTING is for kernels (5.10, 5.11) that refuse atomics
- * which return the old value wherever they stand, and on which programs of one CPU nest strictly.
+ * The loader opens this object once per probe, sets `config` and loads the one entry program it
+ * needs; maps are shared. It is built twice: TRACER_STRICT_NESTING is for kernels (5.10, 5.11) that
+ * refuse atomics which return the old value wherever they stand, and on which programs of one CPU
+ * nest strictly.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -13,244 +14,17 @@
 #include <bpf/bpf_core_read.h>
 #include "tracer.h"
 #include "account.h"
+#include "emit.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-const volatile struct tracer_config config = {};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} events SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct tracer_accounts);
-} accounts SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct tracer_cpu);
-} cpus SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 8192);
-	__type(key, __u32);
-	__type(value, __u32);
-} targets SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
-	__uint(max_entries, 1);
-	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(__u32));
-} cgroups SEC(".maps");
 
 /* A word of a tracing program's context: the offset must be in the instruction. */
 #define ctx_word(ctx, i)                                                                           \
 	({                                                                                         \
 		__u64 word_;                                                                       \
-		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(word_) : "r"(ctx), "i"((i) * 8));     \
+		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(word_) : "r"(ctx), "i"((i)*8));       \
 		word_;                                                                             \
 	})
-
-static __always_inline struct tracer_accounts *my_accounts(void)
-{
-	__u32 key = bpf_get_smp_processor_id() * config.probes + config.probe;
-
-	return bpf_map_lookup_elem(&accounts, &key);
-}
-
-struct ids {
-	__u32 tgid;
-	__u32 pid;
-};
-
-/* The current task's ids in the tracer's PID namespace; 0 for tasks outside it. */
-static __always_inline struct ids my_ids(void)
-{
-	struct ids ids = {};
-
-	if (config.pidns_ino) {
-		struct bpf_pidns_info ns = {};
-
-		if (!bpf_get_ns_current_pid_tgid(config.pidns_dev, config.pidns_ino, &ns, sizeof(ns))) {
-			ids.tgid = ns.tgid;
-			ids.pid = ns.pid;
-		}
-	} else {
-		__u64 both = bpf_get_current_pid_tgid();
-
-		ids.tgid = both >> 32;
-		ids.pid = both;
-	}
-	return ids;
-}
-
-static __always_inline bool comm_matches(void)
-{
-	char comm[TRACER_COMM] = {};
-	__u32 state = 1;
-
-	bpf_get_current_comm(comm, sizeof(comm));
-#pragma clang loop unroll(full)
-	for (int i = 0; i < TRACER_COMM; i++) {
-		__u8 byte = comm[i];
-
-		if (!byte)
-			break;
-		state = ((state & config.comm_next[byte]) << 1) | (state & config.comm_loop);
-	}
-	return state & config.comm_accept;
-}
-
-static __always_inline bool wanted(struct ids ids)
-{
-	bool ours = false;
-
-	if (config.filters & TRACER_FILTER_CPUS) {
-		__u32 cpu = bpf_get_smp_processor_id();
-
-		if (!(config.cpus[(cpu >> 6) & 63] >> (cpu & 63) & 1))
-			return false;
-	}
-	if (config.filters & TRACER_FILTER_TARGETS) {
-		__u32 *how = bpf_map_lookup_elem(&targets, &ids.tgid);
-
-		if (how && *how & TRACER_TARGET_PROCESS) {
-			ours = *how & TRACER_TARGET_OURS;
-		} else {
-			how = bpf_map_lookup_elem(&targets, &ids.pid);
-			if (!how || !(*how & TRACER_TARGET_THREAD))
-				return false;
-		}
-	}
-	if (!ours) {
-#pragma clang loop unroll(disable)
-		for (__u32 i = 0; i < TRACER_EXCLUDED; i++) {
-			if (i >= config.excluded_len)
-				break;
-			if (config.excluded[i] == ids.tgid)
-				return false;
-		}
-	}
-	if (config.filters & TRACER_FILTER_UID && (__u32)bpf_get_current_uid_gid() != config.uid)
-		return false;
-	if (config.filters & TRACER_FILTER_CGROUP && bpf_current_task_under_cgroup(&cgroups, 0) != 1)
-		return false;
-	if (config.filters & TRACER_FILTER_COMM && !comm_matches())
-		return false;
-	return true;
-}
-
-/*
- * Claims a scratch level of this CPU, or none. Interrupts and NMIs nest over a program, and on preemptible
- * kernels uprobe, fentry and tp_btf programs are preempted by others on their CPU, as they run with
- * migration disabled only: one slot per CPU would be written by two at once.
- */
-static __always_inline struct tracer_level *claim(struct tracer_cpu *cpu, __u32 *index)
-{
-#ifdef TRACER_STRICT_NESTING
-	__u32 depth = cpu->depth;
-
-	if (depth >= TRACER_LEVELS)
-		return 0;
-	cpu->depth = depth + 1;
-	*index = depth;
-	return &cpu->level[depth];
-#else
-#pragma clang loop unroll(full)
-	for (__u32 i = 0; i < TRACER_LEVELS; i++) {
-		if (!__sync_lock_test_and_set(&cpu->level[i].busy, 1)) {
-			*index = i;
-			return &cpu->level[i];
-		}
-	}
-	return 0;
-#endif
-}
-
-static __always_inline void release(struct tracer_cpu *cpu, struct tracer_level *level, __u32 index)
-{
-#ifdef TRACER_STRICT_NESTING
-	cpu->depth = index;
-#else
-	*(volatile __u32 *)&level->busy = 0;
-#endif
-}
-
-/* A run has begun: counts it, and says whether its task is wanted. */
-static __always_inline struct tracer_accounts *begin(struct ids *ids)
-{
-	struct tracer_accounts *mine = my_accounts();
-
-	if (!mine)
-		return 0; /* cannot be: the array covers every possible CPU */
-	count(mine->fired);
-	*ids = my_ids();
-	if (!wanted(*ids)) {
-		count(mine->filtered);
-		return 0;
-	}
-	return mine;
-}
-
-/*
- * Stores an argument whole, as it lies at a multiple of eight in its level: the verifier forbids to take a
- * pointer apart, and byte by byte it is slow.
- */
-static __always_inline void set_arg(struct tracer_event *event, __u32 i, __u64 value)
-{
-	*(volatile __u64 *)((void *)event + TRACER_EVENT_HEAD + 8 * i) = value;
-}
-
-/* Builds an event from `args` and emits it. */
-static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct ids ids, const __u64 *args)
-{
-	__u32 key = bpf_get_smp_processor_id(), index = 0;
-	__u32 n = config.nargs + config.ret;
-	struct tracer_level *level;
-	struct tracer_event *event;
-	struct tracer_cpu *cpu;
-	long err;
-
-	cpu = bpf_map_lookup_elem(&cpus, &key);
-	level = cpu ? claim(cpu, &index) : 0;
-	if (!level) {
-		count(mine->scratch);
-		return 0;
-	}
-	event = &level->event;
-	event->common_type = config.common_type;
-	event->common_flags = 0;
-	event->common_preempt_count = 0;
-	event->common_pid = ids.pid;
-	event->probe = config.probe;
-	event->level = index;
-	event->zero = 0;
-	event->seq = ++level->seq;
-	event->tgid = ids.tgid;
-	event->pid = ids.pid;
-	event->uid = bpf_get_current_uid_gid();
-	event->cgroup = bpf_get_current_cgroup_id();
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
-#pragma clang loop unroll(full)
-	for (__u32 i = 0; i < TRACER_ARGS; i++)
-		if (i < n)
-			set_arg(event, i, args[i]);
-	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, event, TRACER_EVENT_HEAD + 8 * n);
-	release(cpu, level, index);
-	account_output(mine, err);
-	return 0;
-}
 
 #define for_each_arg(i) _Pragma("clang loop unroll(full)") for (__u32 i = 0; i < 6; i++)
 
@@ -293,8 +67,8 @@ int probe_return(struct pt_regs *ctx)
 }
 
 /*
- * An argument of a trampoline's program. Pointers to what is no structure may not be read directly in older
- * kernels (btf_ctx_access, kernel/bpf/btf.c): there a helper copies every word.
+ * An argument of a trampoline's program. Pointers to what is no structure may not be read directly
+ * in older kernels (btf_ctx_access, kernel/bpf/btf.c): there a helper copies every word.
  */
 #define trampoline_word(ctx, i)                                                                    \
 	({                                                                                         \
@@ -347,8 +121,8 @@ int probe_tracepoint(void *ctx)
 
 	if (!mine)
 		return 0;
-	for_each_arg(i) if (i < config.nargs)
-		bpf_probe_read_kernel(&args[i], config.field_size[i] & 15, ctx + config.field_offset[i]);
+	for_each_arg(i) if (i < config.nargs) bpf_probe_read_kernel(
+		&args[i], config.field_size[i] & 15, ctx + config.field_offset[i]);
 	return emit(ctx, mine, ids, args);
 }
 
@@ -457,7 +231,7 @@ int syscall_kprobe(struct pt_regs *ctx)
 	SEC(SECTION)                                                                               \
 	int NAME(__u64 *ctx)                                                                       \
 	{                                                                                          \
-		__u64 args[8] = {};                                                      \
+		__u64 args[8] = {};                                                                \
 		struct tracer_accounts *mine = my_accounts();                                      \
 		struct ids ids;                                                                    \
                                                                                                    \
@@ -482,7 +256,8 @@ SYS_ENTER(syscall_raw_tp, "raw_tp/sys_enter", syscall_args_read)
 
 /* Programs of the tracer's own. Their accounts are those of config.probe, as for any other. */
 
-/* Writes a record of four bytes: it flushes a pending loss and proves that slot and ring are still ours. */
+/* Writes a record of four bytes: it flushes a pending loss and proves that slot and ring are still
+ * ours. */
 SEC("raw_tp")
 int end_marker(void *ctx)
 {
@@ -492,7 +267,8 @@ int end_marker(void *ctx)
 	if (!mine)
 		return 0;
 	count(mine->fired);
-	account_output(mine, bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &word, sizeof(word)));
+	account_output(mine,
+		       bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &word, sizeof(word)));
 	return 0;
 }
 
@@ -510,7 +286,8 @@ int feature_fetch(void *ctx)
 	return 0;
 }
 
-/* A process is followed by its id in our PID namespace, which the child has at the parent's level. */
+/* A process is followed by its id in our PID namespace, which the child has at the parent's level.
+ */
 static __always_inline __u32 child_id(struct task_struct *child)
 {
 	struct task_struct *parent = (void *)bpf_get_current_task();

@@ -1,5 +1,6 @@
 //! The least BPF that fills a ring: a program of a dozen instructions that outputs what it is told, run by
 //! BPF_PROG_TEST_RUN on a chosen CPU. No libbpf, no compiler.
+// JUSTIFICATION: the rings are tested without libbpf, so the few bpf(2) calls that fill them are made here.
 
 use std::{
     io,

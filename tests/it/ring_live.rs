@@ -1,4 +1,6 @@
 //! Real rings: sizes, limits, lifetimes. Needs perf_event_open; says so and skips where it is refused.
+// JUSTIFICATION: limits and rights belong to a process, so what is refused is tested in a forked child, and
+// damage by others needs system calls that the crate does not offer.
 
 use std::{fs, ops::ControlFlow, os::fd::AsFd, time::Duration};
 

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What every probe does: counts its run, asks whether its task is wanted, builds an event in a
+ * scratch level of its own, and emits it; and the maps that all probes share.
+ */
+#ifndef TRACER_EMIT_H
+#define TRACER_EMIT_H
+
+const volatile struct tracer_config config = {};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tracer_accounts);
+} accounts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct tracer_cpu);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u32);
+	__type(value, __u32);
+} targets SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_CGROUP_ARRAY);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(__u32));
+} cgroups SEC(".maps");
+
+static __always_inline struct tracer_accounts *my_accounts(void)
+{
+	__u32 key = bpf_get_smp_processor_id() * config.probes + config.probe;
+
+	return bpf_map_lookup_elem(&accounts, &key);
+}
+
+struct ids {
+	__u32 tgid;
+	__u32 pid;
+};
+
+/* The current task's ids in the tracer's PID namespace; 0 for tasks outside it. */
+static __always_inline struct ids my_ids(void)
+{
+	struct ids ids = {};
+
+	if (config.pidns_ino) {
+		struct bpf_pidns_info ns = {};
+
+		if (!bpf_get_ns_current_pid_tgid(config.pidns_dev, config.pidns_ino, &ns,
+						 sizeof(ns))) {
+			ids.tgid = ns.tgid;
+			ids.pid = ns.pid;
+		}
+	} else {
+		__u64 both = bpf_get_current_pid_tgid();
+
+		ids.tgid = both >> 32;
+		ids.pid = both;
+	}
+	return ids;
+}
+
+static __always_inline bool comm_matches(void)
+{
+	char comm[TRACER_COMM] = {};
+	__u32 state = 1;
+
+	bpf_get_current_comm(comm, sizeof(comm));
+#pragma clang loop unroll(full)
+	for (int i = 0; i < TRACER_COMM; i++) {
+		__u8 byte = comm[i];
+
+		if (!byte)
+			break;
+		state = ((state & config.comm_next[byte]) << 1) | (state & config.comm_loop);
+	}
+	return state & config.comm_accept;
+}
+
+static __always_inline bool wanted(struct ids ids)
+{
+	bool ours = false;
+
+	if (config.filters & TRACER_FILTER_CPUS) {
+		__u32 cpu = bpf_get_smp_processor_id();
+
+		if (!(config.cpus[(cpu >> 6) & 63] >> (cpu & 63) & 1))
+			return false;
+	}
+	if (config.filters & TRACER_FILTER_TARGETS) {
+		__u32 *how = bpf_map_lookup_elem(&targets, &ids.tgid);
+
+		if (how && *how & TRACER_TARGET_PROCESS) {
+			ours = *how & TRACER_TARGET_OURS;
+		} else {
+			how = bpf_map_lookup_elem(&targets, &ids.pid);
+			if (!how || !(*how & TRACER_TARGET_THREAD))
+				return false;
+		}
+	}
+	if (!ours) {
+#pragma clang loop unroll(disable)
+		for (__u32 i = 0; i < TRACER_EXCLUDED; i++) {
+			if (i >= config.excluded_len)
+				break;
+			if (config.excluded[i] == ids.tgid)
+				return false;
+		}
+	}
+	if (config.filters & TRACER_FILTER_UID && (__u32)bpf_get_current_uid_gid() != config.uid)
+		return false;
+	if (config.filters & TRACER_FILTER_CGROUP &&
+	    bpf_current_task_under_cgroup(&cgroups, 0) != 1)
+		return false;
+	if (config.filters & TRACER_FILTER_COMM && !comm_matches())
+		return false;
+	return true;
+}
+
+/*
+ * Claims a scratch level of this CPU, or none. Interrupts and NMIs nest over a program, and on
+ * preemptible kernels uprobe, fentry and tp_btf programs are preempted by others on their CPU, as
+ * they run with migration disabled only: one slot per CPU would be written by two at once.
+ */
+static __always_inline struct tracer_level *claim(struct tracer_cpu *cpu, __u32 *index)
+{
+#ifdef TRACER_STRICT_NESTING
+	__u32 depth = cpu->depth;
+
+	if (depth >= TRACER_LEVELS)
+		return 0;
+	cpu->depth = depth + 1;
+	*index = depth;
+	return &cpu->level[depth];
+#else
+#pragma clang loop unroll(full)
+	for (__u32 i = 0; i < TRACER_LEVELS; i++) {
+		if (!__sync_lock_test_and_set(&cpu->level[i].busy, 1)) {
+			*index = i;
+			return &cpu->level[i];
+		}
+	}
+	return 0;
+#endif
+}
+
+static __always_inline void release(struct tracer_cpu *cpu, struct tracer_level *level, __u32 index)
+{
+#ifdef TRACER_STRICT_NESTING
+	cpu->depth = index;
+#else
+	*(volatile __u32 *)&level->busy = 0;
+#endif
+}
+
+/* A run has begun: counts it, and says whether its task is wanted. */
+static __always_inline struct tracer_accounts *begin(struct ids *ids)
+{
+	struct tracer_accounts *mine = my_accounts();
+
+	if (!mine)
+		return 0; /* cannot be: the array covers every possible CPU */
+	count(mine->fired);
+	*ids = my_ids();
+	if (!wanted(*ids)) {
+		count(mine->filtered);
+		return 0;
+	}
+	return mine;
+}
+
+/*
+ * Stores an argument whole, as it lies at a multiple of eight in its level: the verifier forbids to
+ * take a pointer apart, and byte by byte it is slow.
+ */
+static __always_inline void set_arg(struct tracer_event *event, __u32 i, __u64 value)
+{
+	*(volatile __u64 *)((void *)event + TRACER_EVENT_HEAD + 8 * i) = value;
+}
+
+/* Builds an event from `args` and emits it. */
+static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct ids ids,
+				const __u64 *args)
+{
+	__u32 key = bpf_get_smp_processor_id(), index = 0;
+	__u32 n = config.nargs + config.ret;
+	struct tracer_level *level;
+	struct tracer_event *event;
+	struct tracer_cpu *cpu;
+	long err;
+
+	cpu = bpf_map_lookup_elem(&cpus, &key);
+	level = cpu ? claim(cpu, &index) : 0;
+	if (!level) {
+		count(mine->scratch);
+		return 0;
+	}
+	event = &level->event;
+	event->common_type = config.common_type;
+	event->common_flags = 0;
+	event->common_preempt_count = 0;
+	event->common_pid = ids.pid;
+	event->probe = config.probe;
+	event->level = index;
+	event->zero = 0;
+	event->seq = ++level->seq;
+	event->tgid = ids.tgid;
+	event->pid = ids.pid;
+	event->uid = bpf_get_current_uid_gid();
+	event->cgroup = bpf_get_current_cgroup_id();
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+#pragma clang loop unroll(full)
+	for (__u32 i = 0; i < TRACER_ARGS; i++)
+		if (i < n)
+			set_arg(event, i, args[i]);
+	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, event,
+				    TRACER_EVENT_HEAD + 8 * n);
+	release(cpu, level, index);
+	account_output(mine, err);
+	return 0;
+}
+
+#endif
