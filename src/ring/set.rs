@@ -221,6 +221,13 @@ impl Set {
         })
     }
 
+    /// Ends every pause. A ring that somebody else has unmapped has none.
+    pub fn resume(&mut self) {
+        for event in self.rings.iter().filter_map(|ring| ring.live.as_ref()?.event.as_ref()) {
+            let _ = event.pause(false);
+        }
+    }
+
     /// Empties the slots, unmaps and closes every ring. What is still unread is gone: drain first. Counts stay
     /// readable. Twice is fine, and dropping the set does it too.
     ///

@@ -10,27 +10,33 @@
 //! | `context`, `job` | what a test is handed: where it runs, and other programs run with a time limit |
 //! | `child` | one test as a process of its own |
 //! | `guest` | a kernel booted under QEMU: its files, its console, its pid 1 |
+//! | `kit`, `wild` | what tests that drive the library share, and a sink that misbehaves |
+//! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
 //! | `probes` | every kind of probe and its values |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
-//! | `kit` | what tests that drive the library share |
-//! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
 
+mod balance;
 mod child;
 mod context;
+mod damage;
 mod guest;
 mod harness;
 mod house;
 mod job;
+mod judge;
 mod kit;
 mod losses;
 mod probes;
 mod program;
 mod rings;
+mod sessions;
 mod table;
 mod trace;
+mod unmap;
+mod wild;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::process::ExitCode;
@@ -38,7 +44,18 @@ use std::sync::Arc;
 use table::{Kernel, Test, Verdict};
 
 /// Every live test, by file.
-const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS, probes::TESTS, losses::TESTS, rings::TESTS];
+const TESTS: &[&[Test]] = &[
+    harness::TESTS,
+    house::TESTS,
+    probes::TESTS,
+    losses::TESTS,
+    rings::TESTS,
+    judge::TESTS,
+    sessions::TESTS,
+    balance::TESTS,
+    damage::TESTS,
+    unmap::TESTS,
+];
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {
