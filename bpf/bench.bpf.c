@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The throughput programs: the job of the kernel's samples/bpf/trace_output of 2015, sixteen bytes a write(2),
- * and outputs of any size by test-run for tests.
+ * The throughput programs: the job of the kernel's samples/bpf/trace_output of 2015, sixteen bytes
+ * a write(2), and outputs of any size by test-run for tests.
  *
- * They are apart from the probes, so that what is measured is the path and not what our events carry.
+ * They are apart from the probes, so that what is measured is the path and not what our events
+ * carry.
  */
 #include "vmlinux.h"
 #include <bpf/bpf_helpers.h>
@@ -77,7 +78,8 @@ static __always_inline int write_seen(void *ctx, bool is_write)
 		count(mine->filtered);
 		return 0;
 	}
-	account_output(mine, bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &data, sizeof(data)));
+	account_output(mine,
+		       bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &data, sizeof(data)));
 	return 0;
 }
 
@@ -99,7 +101,8 @@ int bench_raw_tp(__u64 *ctx)
 	return write_seen(ctx, ctx[1] == config.syscall);
 }
 
-/* By test-run: args[0] bytes of the payload, args[1] times, into one array or, with args[2], both. */
+/* By test-run: args[0] bytes of the payload, args[1] times, into one array or, with args[2], both.
+ */
 SEC("raw_tp")
 int bench_output(__u64 *ctx)
 {
@@ -115,7 +118,8 @@ int bench_output(__u64 *ctx)
 		if ((__u64)i >= times)
 			break;
 		count(mine->fired);
-		account_output(mine, bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, payload, size));
+		account_output(mine, bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, payload,
+							   size));
 		if (both)
 			bpf_perf_event_output(ctx, &twin_events, BPF_F_CURRENT_CPU, payload, size);
 	}

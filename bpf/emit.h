@@ -187,24 +187,23 @@ static __always_inline struct tracer_accounts *begin(struct ids *ids)
 	return mine;
 }
 
-/*
- * Stores an argument whole, as it lies at a multiple of eight in its level: the verifier forbids to
- * take a pointer apart, and byte by byte it is slow.
- */
-static __always_inline void set_arg(struct tracer_event *event, __u32 i, __u64 value)
-{
-	*(volatile __u64 *)((void *)event + TRACER_EVENT_HEAD + 8 * i) = value;
-}
+/* What a probe's fields start from. */
+struct bases {
+	__u64 word[8];
+};
 
-/* Builds an event from `args` and emits it. */
+#include "fetch.h"
+
+/* Captures the fields, judges the predicate, and emits. */
 static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct ids ids,
-				const __u64 *args)
+				struct bases *bases)
 {
 	__u32 key = bpf_get_smp_processor_id(), index = 0;
-	__u32 n = config.nargs + config.ret;
+	struct fetched got = {};
 	struct tracer_level *level;
 	struct tracer_event *event;
 	struct tracer_cpu *cpu;
+	__u64 size;
 	long err;
 
 	cpu = bpf_map_lookup_elem(&cpus, &key);
@@ -214,6 +213,30 @@ static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct 
 		return 0;
 	}
 	event = &level->event;
+	if (config.task)
+		bases->word[TRACER_BASE_TASK] = bpf_get_current_task();
+	if (config.njudged) {
+#pragma clang loop unroll(disable)
+		for (__u32 i = 0; i < TRACER_FIELDS; i++) {
+			if (i >= config.njudged)
+				break;
+			fetch(event, bases, i, &got);
+		}
+		if (!judged(event, &got)) {
+			release(cpu, level, index);
+			count(mine->filtered);
+			return 0;
+		}
+	}
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < TRACER_FIELDS; i++) {
+		if (i >= config.nfetch)
+			break;
+		if (i >= config.njudged)
+			fetch(event, bases, i, &got);
+	}
+	if (config.faults_at)
+		set_slot(event, config.faults_at, got.faults);
 	event->common_type = config.common_type;
 	event->common_flags = 0;
 	event->common_preempt_count = 0;
@@ -227,12 +250,10 @@ static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct 
 	event->uid = bpf_get_current_uid_gid();
 	event->cgroup = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
-#pragma clang loop unroll(full)
-	for (__u32 i = 0; i < TRACER_ARGS; i++)
-		if (i < n)
-			set_arg(event, i, args[i]);
-	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, event,
-				    TRACER_EVENT_HEAD + 8 * n);
+	size = got.dynamic & (2 * TRACER_DYNAMIC - 1);
+	if (size > TRACER_DYNAMIC + TRACER_TEXT)
+		size = TRACER_DYNAMIC + TRACER_TEXT; /* cannot be: the loader keeps the sum below */
+	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, event, config.dynamic + size);
 	release(cpu, level, index);
 	account_output(mine, err);
 	return 0;

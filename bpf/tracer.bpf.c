@@ -30,40 +30,46 @@ char LICENSE[] SEC("license") = "GPL";
 
 static __always_inline void regs_args(struct pt_regs *ctx, __u64 *args)
 {
-	args[0] = PT_REGS_PARM1(ctx);
-	args[1] = PT_REGS_PARM2(ctx);
-	args[2] = PT_REGS_PARM3(ctx);
-	args[3] = PT_REGS_PARM4(ctx);
-	args[4] = PT_REGS_PARM5(ctx);
-	args[5] = PT_REGS_PARM6(ctx);
+	if (config.nargs > 0)
+		args[0] = PT_REGS_PARM1(ctx);
+	if (config.nargs > 1)
+		args[1] = PT_REGS_PARM2(ctx);
+	if (config.nargs > 2)
+		args[2] = PT_REGS_PARM3(ctx);
+	if (config.nargs > 3)
+		args[3] = PT_REGS_PARM4(ctx);
+	if (config.nargs > 4)
+		args[4] = PT_REGS_PARM5(ctx);
+	if (config.nargs > 5)
+		args[5] = PT_REGS_PARM6(ctx);
 }
 
 /* kprobe and uprobe */
 SEC("kprobe")
 int probe_entry(struct pt_regs *ctx)
 {
-	__u64 args[8] = {};
+	struct bases bases = {};
 	struct ids ids;
 	struct tracer_accounts *mine = begin(&ids);
 
 	if (!mine)
 		return 0;
-	regs_args(ctx, args);
-	return emit(ctx, mine, ids, args);
+	regs_args(ctx, bases.word);
+	return emit(ctx, mine, ids, &bases);
 }
 
 /* kretprobe and uretprobe: the return value alone */
 SEC("kretprobe")
 int probe_return(struct pt_regs *ctx)
 {
-	__u64 args[8] = {};
+	struct bases bases = {};
 	struct ids ids;
 	struct tracer_accounts *mine = begin(&ids);
 
 	if (!mine)
 		return 0;
-	args[0] = PT_REGS_RC(ctx);
-	return emit(ctx, mine, ids, args);
+	bases.word[TRACER_BASE_RET] = PT_REGS_RC(ctx);
+	return emit(ctx, mine, ids, &bases);
 }
 
 /*
@@ -83,21 +89,21 @@ int probe_return(struct pt_regs *ctx)
 SEC("fentry")
 int probe_fentry(__u64 *ctx)
 {
-	__u64 args[8] = {};
+	struct bases bases = {};
 	struct ids ids;
 	struct tracer_accounts *mine = begin(&ids);
 
 	if (!mine)
 		return 0;
-	for_each_arg(i) if (i < config.nargs) args[i] = trampoline_word(ctx, i);
-	return emit(ctx, mine, ids, args);
+	for_each_arg(i) if (i < config.nargs) bases.word[i] = trampoline_word(ctx, i);
+	return emit(ctx, mine, ids, &bases);
 }
 
-/* The return value first where there is one, then the arguments as they were at entry. */
+/* The return value, and the arguments as they were at entry. */
 SEC("fexit")
 int probe_fexit(__u64 *ctx)
 {
-	__u64 args[8] = {};
+	struct bases bases = {};
 	struct ids ids;
 	struct tracer_accounts *mine = begin(&ids);
 
@@ -106,38 +112,37 @@ int probe_fexit(__u64 *ctx)
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i <= 12; i++)
 		if (config.ret && config.func_args == i)
-			args[0] = trampoline_word(ctx, i);
-	for_each_arg(i) if (i < config.nargs) args[(i + config.ret) & 7] = trampoline_word(ctx, i);
-	return emit(ctx, mine, ids, args);
+			bases.word[TRACER_BASE_RET] = trampoline_word(ctx, i);
+	for_each_arg(i) if (i < config.nargs) bases.word[i] = trampoline_word(ctx, i);
+	return emit(ctx, mine, ids, &bases);
 }
 
-/* A tracepoint's record: integers where the format says they lie. */
+/* A tracepoint's record: its fields are read where the format says they lie. */
 SEC("tracepoint")
 int probe_tracepoint(void *ctx)
 {
-	__u64 args[8] = {};
+	struct bases bases = {};
 	struct ids ids;
 	struct tracer_accounts *mine = begin(&ids);
 
 	if (!mine)
 		return 0;
-	for_each_arg(i) if (i < config.nargs) bpf_probe_read_kernel(
-		&args[i], config.field_size[i] & 15, ctx + config.field_offset[i]);
-	return emit(ctx, mine, ids, args);
+	bases.word[TRACER_BASE_TASK] = (__u64)ctx;
+	return emit(ctx, mine, ids, &bases);
 }
 
 /* A raw tracepoint; also what BPF_PROG_TEST_RUN drives. */
 SEC("raw_tp")
 int probe_raw_tp(__u64 *ctx)
 {
-	__u64 args[8] = {};
+	struct bases bases = {};
 	struct ids ids;
 	struct tracer_accounts *mine = begin(&ids);
 
 	if (!mine)
 		return 0;
-	for_each_arg(i) if (i < config.nargs) args[i] = ctx_word(ctx, i);
-	return emit(ctx, mine, ids, args);
+	for_each_arg(i) if (i < config.nargs) bases.word[i] = ctx_word(ctx, i);
+	return emit(ctx, mine, ids, &bases);
 }
 
 /* System calls. The wrapper's one parameter points at the caller's registers. */
@@ -203,27 +208,27 @@ static __always_inline bool this_syscall(struct tracer_accounts *mine, long id)
 SEC("fentry")
 int syscall_fentry(__u64 *ctx)
 {
-	__u64 args[8] = {};
+	struct bases bases = {};
 	struct ids ids;
 	struct tracer_accounts *mine = begin(&ids);
 
 	if (!mine)
 		return 0;
-	syscall_args_direct((struct pt_regs *)ctx[0], args);
-	return emit(ctx, mine, ids, args);
+	syscall_args_direct((struct pt_regs *)ctx[0], bases.word);
+	return emit(ctx, mine, ids, &bases);
 }
 
 SEC("kprobe")
 int syscall_kprobe(struct pt_regs *ctx)
 {
-	__u64 args[8] = {};
+	struct bases bases = {};
 	struct ids ids;
 	struct tracer_accounts *mine = begin(&ids);
 
 	if (!mine)
 		return 0;
-	syscall_args_read((struct pt_regs *)PT_REGS_PARM1(ctx), args);
-	return emit(ctx, mine, ids, args);
+	syscall_args_read((struct pt_regs *)PT_REGS_PARM1(ctx), bases.word);
+	return emit(ctx, mine, ids, &bases);
 }
 
 /* The number is looked at before the task: every system call of the machine comes by. */
@@ -231,7 +236,7 @@ int syscall_kprobe(struct pt_regs *ctx)
 	SEC(SECTION)                                                                               \
 	int NAME(__u64 *ctx)                                                                       \
 	{                                                                                          \
-		__u64 args[8] = {};                                                                \
+		struct bases bases = {};                                                           \
 		struct tracer_accounts *mine = my_accounts();                                      \
 		struct ids ids;                                                                    \
                                                                                                    \
@@ -247,8 +252,8 @@ int syscall_kprobe(struct pt_regs *ctx)
 			count(mine->filtered);                                                     \
 			return 0;                                                                  \
 		}                                                                                  \
-		READ((struct pt_regs *)ctx[0], args);                                              \
-		return emit(ctx, mine, ids, args);                                                 \
+		READ((struct pt_regs *)ctx[0], bases.word);                                        \
+		return emit(ctx, mine, ids, &bases);                                               \
 	}
 
 SYS_ENTER(syscall_tp_btf, "tp_btf/sys_enter", syscall_args_direct)

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What crosses between the kernel's side and ours: events, accounts, and the configuration of one probe. */
+/* What crosses between the kernel's side and ours: events, accounts, and the configuration of one
+ * probe. */
 #ifndef TRACER_H
 #define TRACER_H
 
-#define TRACER_LEVELS 4	   /* programs that can build an event at once on one CPU */
-#define TRACER_ARGS 7	   /* six arguments and a return value */
-#define TRACER_EXCLUDED 64 /* processes never traced: ourselves and whoever reads us */
-#define TRACER_COMM 16	   /* TASK_COMM_LEN */
+#define TRACER_LEVELS 4	    /* programs that can build an event at once on one CPU */
+#define TRACER_FIELDS 16    /* fields that are captured, shown or for the predicate */
+#define TRACER_STEPS 8	    /* pointers that are followed to a field */
+#define TRACER_OPS 16	    /* operations of a predicate */
+#define TRACER_TEXT 512	    /* most bytes of a string or buffer */
+#define TRACER_DYNAMIC 1024 /* most bytes of all strings and buffers, but for the last */
+#define TRACER_EXCLUDED 64  /* processes never traced: ourselves and whoever reads us */
+#define TRACER_COMM 16	    /* TASK_COMM_LEN */
 
 /*
- * One event, at the very start of a sample's raw bytes. It opens with the kernel's trace-entry head, so
- * that tools which know tracepoints can decode it. Its size without arguments is 4 mod 8, and so with any
- * number of them: the kernel then has nothing to pad with stale bytes.
- * Rust's side: src/event/wire.rs.
+ * One event, at the very start of a sample's raw bytes. It opens with the kernel's trace-entry
+ * head, so that tools which know tracepoints can decode it. After the head come slots of eight
+ * bytes, one a field, then what strings and buffers need: a string's slot holds its offset in the
+ * event << 32 and its length. The size is 4 mod 8 whatever is captured: the kernel then has nothing
+ * to pad with stale bytes. Rust's side: src/schema/wire.rs.
  */
 struct tracer_event {
 	__u16 common_type;
@@ -28,11 +34,14 @@ struct tracer_event {
 	__u32 uid;
 	__u64 cgroup;
 	char comm[TRACER_COMM];
-	__u64 args[TRACER_ARGS];
-} __attribute__((packed, aligned(4)));
+	__u8 body[8 * TRACER_FIELDS + TRACER_DYNAMIC + TRACER_TEXT + 8];
+	__u8 judged[8 * TRACER_FIELDS]; /* what the predicate alone needs: not emitted */
+} __attribute__((packed));
 
 #define TRACER_EVENT_HEAD 52
-_Static_assert(__builtin_offsetof(struct tracer_event, args) == TRACER_EVENT_HEAD, "the head has 52 bytes");
+_Static_assert(__builtin_offsetof(struct tracer_event, body) == TRACER_EVENT_HEAD,
+	       "the head has 52 bytes");
+_Static_assert(__builtin_offsetof(struct tracer_event, judged) % 8 == 4, "slots are stored whole");
 _Static_assert(TRACER_EVENT_HEAD % 8 == 4, "no padding");
 
 /* The accounts of one probe on one CPU. Rust's side: Accounts in src/ledger.rs. */
@@ -60,10 +69,11 @@ struct tracer_level {
 	__u32 seq; /* attempts to emit from this level; wraps */
 	__u32 shift;
 	struct tracer_event event;
-	__u8 pad[8];
+	__u8 pad[56];
 };
-_Static_assert(sizeof(struct tracer_level) == 128, "two cache lines");
-_Static_assert(__builtin_offsetof(struct tracer_level, event.args) % 8 == 0, "arguments are stored whole");
+_Static_assert(sizeof(struct tracer_level) == 1920, "whole cache lines");
+_Static_assert(__builtin_offsetof(struct tracer_level, event.body) % 8 == 0,
+	       "slots are stored whole");
 
 /* One CPU's scratch. Rust's side: src/probe/counters.rs. */
 struct tracer_cpu {
@@ -85,17 +95,76 @@ struct tracer_cpu {
 #define TRACER_FILTER_CGROUP 8
 #define TRACER_FILTER_CPUS 16
 
+/* How a field's bytes are come by, after its address was. */
+#define TRACER_FETCH_VALUE 0  /* the address is the value */
+#define TRACER_FETCH_MEMORY 1 /* an integer there */
+#define TRACER_FETCH_TEXT 2   /* a string there, up to its NUL */
+#define TRACER_FETCH_BYTES 3  /* bytes there */
+#define TRACER_FETCH_WORDS 4  /* a string there, into slots of the predicate's */
+
+/* What a field starts from: six arguments, a return value, and the current task or a tracepoint's
+ * record. */
+#define TRACER_BASE_RET 6
+#define TRACER_BASE_TASK 7
+
+/* One field: from an argument over pointers to a value. */
+struct tracer_fetch {
+	__u8 base;
+	__u8 nsteps; /* pointers to follow */
+	__u8 kind;
+	__u8 sign;	 /* the integer is signed */
+	__u8 shl, shr;	 /* a shift left, then right, cuts the integer out of what was read */
+	__u8 user;	 /* the last read is of user memory */
+	__u8 user_steps; /* and so is every pointer on the way */
+	__u16 at;	 /* its slot's place in the event */
+	__u16 size;	 /* bytes: of the integer, or the most of a string or buffer */
+	__u8 loc; /* a tracepoint's __data_loc (1) or __rel_loc (2) stands there: the place of the
+		     bytes */
+	__u8 pad[3];
+	__s64 last; /* what is added after the last pointer */
+	__s64 off[TRACER_STEPS];
+};
+
+/* What a comparison can find, and one operation of a predicate on a stack of truths. */
+#define TRACER_LESS 1
+#define TRACER_EQUAL 2
+#define TRACER_MORE 4
+
+#define TRACER_OP_COMPARE 0
+#define TRACER_OP_AND 1
+#define TRACER_OP_OR 2
+#define TRACER_OP_NOT 3
+
+struct tracer_op {
+	__u8 kind;
+	__u8 want;  /* of LESS, EQUAL, MORE */
+	__u8 fault; /* the field whose fault makes it false; 63: none */
+	__u8 pad;
+	__u16 at; /* the slot compared */
+	__u16 pad2;
+	__u64 mask;
+	__u64 bias; /* the sign bit for signed comparisons */
+	__u64 constant;
+};
+
 /*
- * One probe's configuration, constant to the verifier: what is not used is not in the loaded program.
- * Rust's side sets members by name (src/probe/config.rs).
+ * One probe's configuration, constant to the verifier: what is not used is not in the loaded
+ * program. Rust's side sets members by name (src/probe/config.rs).
  */
 struct tracer_config {
 	__u32 probe;	   /* its id, and the second index of its accounts */
 	__u32 probes;	   /* how many ids there are: accounts are indexed CPU x probe */
 	__u32 common_type; /* the id of its event type in a perf.data file */
-	__u32 nargs;	   /* arguments to capture */
-	__u32 ret;	   /* capture the return value too */
-	__u32 func_args;   /* how many parameters the function has: fexit finds the return value behind */
+	__u32 nargs;	   /* arguments that are looked at */
+	__u32 ret;	   /* the return value is looked at */
+	__u32 nfetch;	   /* fields to capture */
+	__u32 njudged;	   /* of these, those that come before the predicate */
+	__u32 nops;	   /* operations of the predicate */
+	__u32 dynamic;	   /* where strings begin in the event: its size without any */
+	__u32 faults_at;   /* the slot of which fields could not be read; 0: none can fail */
+	__u32 task;	   /* the current task is looked at */
+	__u32 func_args;   /* how many parameters the function has: fexit finds the return value
+			      behind */
 	__u32 copied;	   /* a trampoline's arguments are read by a helper */
 	__u32 syscall;	   /* the number, where the hook sees every system call */
 	__u32 filters;
@@ -104,13 +173,14 @@ struct tracer_config {
 	__u32 excluded[TRACER_EXCLUDED];
 	__u64 pidns_dev; /* the tracer's PID namespace; ino 0 = the initial one */
 	__u64 pidns_ino;
-	/* --comm as a bit-parallel automaton: bit i of D = the first i tokens of the pattern have matched */
-	__u32 comm_loop;       /* states that stay on any byte: a '*' follows them */
-	__u32 comm_accept;     /* the final state */
-	__u32 comm_next[256];  /* states that a byte leads on from */
-	__u16 field_offset[8]; /* tracepoints: where each captured field lies in the record */
-	__u16 field_size[8];
-	__u64 cpus[64]; /* those that are traced, a bit each */
+	/* --comm as a bit-parallel automaton: bit i of D = the first i tokens of the pattern have
+	 * matched */
+	__u32 comm_loop;      /* states that stay on any byte: a '*' follows them */
+	__u32 comm_accept;    /* the final state */
+	__u32 comm_next[256]; /* states that a byte leads on from */
+	__u64 cpus[64];	      /* those that are traced, a bit each */
+	struct tracer_fetch fetch[TRACER_FIELDS];
+	struct tracer_op ops[TRACER_OPS];
 };
 
 #endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Capturing fields and judging predicates: one bounded routine, specialised by the probe's
+ * configuration.
+ *
+ * Every loop has constant data in a loaded program: the configuration is frozen before the verifier
+ * walks it, so in each round it knows the field and drops what the field does not do. The one
+ * danger is a branch on data between the first field and the verdict: each would double the states
+ * of all that follow. So errors and lengths are carried in bits and masks, and `keep()` stops clang
+ * from turning those into branches again.
+ */
+#ifndef TRACER_FETCH_H
+#define TRACER_FETCH_H
+
+/* Hides where a value came from. */
+#define keep(value) asm volatile("" : "+r"(value))
+
+/* All ones where a helper failed. */
+static __always_inline __u64 failed(long result)
+{
+	__s64 sign = result;
+
+	keep(sign);
+	return sign >> 63;
+}
+
+/*
+ * A slot is stored whole, at a multiple of eight in its level: the verifier forbids to take a
+ * pointer apart, and byte by byte it is slow. `at` is constant in a loaded program.
+ */
+static __always_inline void set_slot(struct tracer_event *event, __u32 at, __u64 value)
+{
+	*(volatile __u64 *)((void *)event + (at & 2047)) = value;
+}
+
+static __always_inline __u64 get_slot(struct tracer_event *event, __u32 at)
+{
+	return *(volatile __u64 *)((void *)event + (at & 2047));
+}
+
+/* Bytes of the dynamic space in use, and which fields could not be read. */
+struct fetched {
+	__u64 dynamic;
+	__u64 faults;
+};
+
+/* Reads an integer of constant size, or its address' worth of nothing where that fails. */
+static __always_inline long read_memory(void *to, __u32 size, __u64 from, bool user)
+{
+	if (user)
+		return bpf_probe_read_user(to, size, (void *)from);
+	return bpf_probe_read_kernel(to, size, (void *)from);
+}
+
+/* How many bytes a helper copied: none where it failed, and never more than the verifier can see.
+ */
+static __always_inline __u64 copied(long result, __u64 bad)
+{
+	__u64 n = result;
+
+	n &= ~bad;
+	keep(n);
+	return n & (2 * TRACER_TEXT - 1);
+}
+
+static __always_inline long read_text(void *to, __u32 size, __u64 from, bool user)
+{
+	if (user)
+		return bpf_probe_read_user_str(to, size, (void *)from);
+	return bpf_probe_read_kernel_str(to, size, (void *)from);
+}
+
+/* A string or bytes into the dynamic space. */
+static __always_inline __u64 fetch_bytes(struct tracer_event *event,
+					 const volatile struct tracer_fetch *f, __u64 from,
+					 struct fetched *got)
+{
+	__u64 at = got->dynamic & (TRACER_DYNAMIC - 1), bad, n;
+	void *to = (void *)event + config.dynamic + at;
+	long result;
+
+	if (f->kind == TRACER_FETCH_BYTES) {
+		result = read_memory(to, f->size, from, f->user);
+		bad = failed(result);
+		n = copied(f->size, bad);
+	} else {
+		result = read_text(to, f->size, from, f->user);
+		bad = failed(result);
+		n = copied(result, bad);
+	}
+	/* What follows up to the next multiple of eight is emitted too, and was somebody else's. */
+	*(volatile __u64 *)(to + n) = 0;
+	set_slot(event, f->at, (config.dynamic + at) << 32 | n);
+	got->dynamic = at + ((n + 7) & ~7ULL);
+	return bad;
+}
+
+/* A string into as many zeroed slots as hold it, for the predicate to compare by words. */
+static __always_inline __u64 fetch_words(struct tracer_event *event,
+					 const volatile struct tracer_fetch *f, __u64 from)
+{
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < 8; i++) {
+		if (8 * i >= f->size)
+			break;
+		set_slot(event, f->at + 8 * i, 0);
+	}
+	return failed(read_text((void *)event + (f->at & 2047), f->size, from, f->user));
+}
+
+/* The integer out of what was read. A pointer that the verifier knows as one is stored as it is. */
+static __always_inline __u64 cut(const volatile struct tracer_fetch *f, __u64 value)
+{
+	if (f->shl)
+		value <<= f->shl & 63;
+	if (f->shr && f->sign)
+		value = (__s64)value >> (f->shr & 63);
+	else if (f->shr)
+		value >>= f->shr & 63;
+	return value;
+}
+
+/* Captures field `i`. */
+static __always_inline void fetch(struct tracer_event *event, const struct bases *bases, __u32 i,
+				  struct fetched *got)
+{
+	const volatile struct tracer_fetch *f = &config.fetch[i & (TRACER_FIELDS - 1)];
+	__u64 value = bases->word[f->base & 7], bad = 0;
+
+#pragma clang loop unroll(disable)
+	for (__u32 step = 0; step < TRACER_STEPS; step++) {
+		if (step >= f->nsteps)
+			break;
+		bad |= failed(
+			read_memory(&value, sizeof(value), value + f->off[step], f->user_steps));
+	}
+	if (f->last)
+		value += f->last;
+	if (f->loc) {
+		__u32 loc = 0;
+
+		bad |= failed(read_memory(&loc, sizeof(loc), value, false));
+		value = f->loc == 2 ? value + sizeof(loc) : bases->word[TRACER_BASE_TASK];
+		value += loc & 0xffff;
+	}
+	if (f->kind == TRACER_FETCH_MEMORY) {
+		__u64 word = 0;
+
+		bad |= failed(read_memory(&word, f->size & 15, value, f->user));
+		set_slot(event, f->at, cut(f, word));
+	} else if (f->kind == TRACER_FETCH_VALUE) {
+		set_slot(event, f->at, cut(f, value));
+	} else if (f->kind == TRACER_FETCH_WORDS) {
+		bad |= fetch_words(event, f, value);
+	} else {
+		bad |= fetch_bytes(event, f, value, got);
+	}
+	got->faults |= bad & (1ULL << i);
+}
+
+/* The bits that a comparison of two numbers can give. */
+static __always_inline __u64 compare(__u64 left, __u64 right)
+{
+	/* less and equal without a branch: the borrow of left - right, and of their difference - 1
+	 */
+	__u64 difference = left ^ right;
+	__u64 less = (~left & right) | ((~left | right) & (left - right));
+	__u64 equal = ~(difference | -difference);
+
+	keep(less);
+	keep(equal);
+	less >>= 63;
+	equal >>= 63;
+	return less * TRACER_LESS | equal * TRACER_EQUAL | (~(less | equal) & 1) * TRACER_MORE;
+}
+
+/* Judges the predicate over the fields captured so far. */
+static __always_inline bool judged(struct tracer_event *event, const struct fetched *got)
+{
+	__u64 stack = 0; /* of truths, the newest in bit 0 */
+
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < TRACER_OPS; i++) {
+		const volatile struct tracer_op *op = &config.ops[i];
+		__u64 a, b;
+
+		if (i >= config.nops)
+			break;
+		if (op->kind == TRACER_OP_COMPARE) {
+			a = (get_slot(event, op->at) & op->mask) ^ op->bias;
+			b = compare(a, op->constant ^ op->bias) & op->want;
+			b = (b | b >> 1 | b >> 2) & 1;
+			/* A field that could not be read compares false. */
+			b &= ~(got->faults >> (op->fault & 63));
+			stack = stack << 1 | (b & 1);
+		} else if (op->kind == TRACER_OP_NOT) {
+			stack ^= 1;
+		} else {
+			b = stack & 1;
+			stack >>= 1;
+			if (op->kind == TRACER_OP_AND)
+				stack &= b | ~1ULL;
+			else
+				stack |= b;
+		}
+	}
+	return config.nops == 0 || stack & 1;
+}
+
+#endif
