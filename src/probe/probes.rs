@@ -132,7 +132,7 @@ impl Probes {
         }
         for (name, tracepoint) in FOLLOWERS {
             let program = self.base.progs_mut().find(|p| p.name() == name);
-            let link = program.map(|p| p.attach_raw_tracepoint(tracepoint)).transpose().map_err(|e| {
+            let link = program.map(|p| p.attach_trace()).transpose().map_err(|e| {
                 Error::caused(
                     ErrorKind::Attach,
                     format!("following processes by the raw tracepoint {tracepoint}"),
