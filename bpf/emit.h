@@ -194,6 +194,22 @@ struct bases {
 
 #include "fetch.h"
 
+/* What every event carries. */
+static __always_inline void fill_head(struct tracer_event *event, struct ids ids)
+{
+	event->common_type = config.common_type;
+	event->common_flags = 0;
+	event->common_preempt_count = 0;
+	event->common_pid = ids.pid;
+	event->probe = config.probe;
+	event->zero = 0;
+	event->tgid = ids.tgid;
+	event->pid = ids.pid;
+	event->uid = bpf_get_current_uid_gid();
+	event->cgroup = bpf_get_current_cgroup_id();
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+}
+
 /* Captures the fields, judges the predicate, and emits. */
 static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct ids ids,
 				struct bases *bases)
@@ -215,7 +231,9 @@ static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct 
 	event = &level->event;
 	if (config.task)
 		bases->word[TRACER_BASE_TASK] = bpf_get_current_task();
-	if (config.njudged) {
+	if (config.head_first)
+		fill_head(event, ids);
+	if (config.nops) {
 #pragma clang loop unroll(disable)
 		for (__u32 i = 0; i < TRACER_FIELDS; i++) {
 			if (i >= config.njudged)
@@ -237,19 +255,10 @@ static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct 
 	}
 	if (config.faults_at)
 		set_slot(event, config.faults_at, got.faults);
-	event->common_type = config.common_type;
-	event->common_flags = 0;
-	event->common_preempt_count = 0;
-	event->common_pid = ids.pid;
-	event->probe = config.probe;
+	if (!config.head_first)
+		fill_head(event, ids);
 	event->level = index;
-	event->zero = 0;
 	event->seq = ++level->seq;
-	event->tgid = ids.tgid;
-	event->pid = ids.pid;
-	event->uid = bpf_get_current_uid_gid();
-	event->cgroup = bpf_get_current_cgroup_id();
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
 	size = got.dynamic & (2 * TRACER_DYNAMIC - 1);
 	if (size > TRACER_DYNAMIC + TRACER_TEXT)
 		size = TRACER_DYNAMIC + TRACER_TEXT; /* cannot be: the loader keeps the sum below */

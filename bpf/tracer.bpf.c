@@ -325,8 +325,7 @@ int follow_fork(__u64 *ctx)
 		return 0;
 	count(mine->fired);
 	how = bpf_map_lookup_elem(&targets, &ids.tgid);
-	if (!how || !(*how & TRACER_TARGET_PROCESS) ||
-	    child->pid != child->tgid) {
+	if (!how || !(*how & TRACER_TARGET_PROCESS) || child->pid != child->tgid) {
 		count(mine->filtered);
 		return 0;
 	}

@@ -163,6 +163,7 @@ struct tracer_config {
 	__u32 dynamic;	   /* where strings begin in the event: its size without any */
 	__u32 faults_at;   /* the slot of which fields could not be read; 0: none can fail */
 	__u32 task;	   /* the current task is looked at */
+	__u32 head_first;  /* the predicate looks at the event's head */
 	__u32 func_args;   /* how many parameters the function has: fexit finds the return value
 			      behind */
 	__u32 copied;	   /* a trampoline's arguments are read by a helper */

@@ -48,29 +48,49 @@ impl<'a> Event<'a> {
     }
 
     /// Each field with its value, in the schema's order.
-    pub fn fields(&self) -> impl Iterator<Item = (&'a Field, Value)> {
+    pub fn fields(&self) -> impl Iterator<Item = (&'a Field, Value<'a>)> {
         let raw = self.raw;
         self.schema.fields.iter().filter_map(move |f| Some((f, value(&raw, f)?)))
     }
 }
 
-fn value(raw: &Body<'_>, field: &Field) -> Option<Value> {
+fn value<'a>(raw: &Body<'a>, field: &Field) -> Option<Value<'a>> {
     let at = field.offset as usize;
-    let bits = match field.kind.size() {
-        1 => u64::from(raw.u8_at(at)?),
-        2 => u64::from(raw.u16_at(at)?),
-        4 => u64::from(raw.u32_at(at)?),
-        _ => raw.u64_at(at)?,
+    if let Some((slot, bit)) = field.fault
+        && raw.u64_at(slot as usize)? >> bit & 1 == 1
+    {
+        return Some(Value::Fault);
+    }
+    let dynamic = || {
+        let slot = raw.u64_at(at)?;
+        raw.range((slot >> 32) as usize, slot as u32 as usize)
+    };
+    let bits = || {
+        Some(match field.kind.size() {
+            1 => u64::from(raw.u8_at(at)?),
+            2 => u64::from(raw.u16_at(at)?),
+            4 => u64::from(raw.u32_at(at)?),
+            _ => raw.u64_at(at)?,
+        })
     };
     Some(match field.kind {
-        Kind::Unsigned(_) => Value::Unsigned(bits),
+        Kind::Unsigned(_) => Value::Unsigned(bits()?),
         Kind::Signed(n) => {
             let unused = 64 - 8 * u32::from(n);
-            Value::Signed(((bits << unused) as i64) >> unused)
+            Value::Signed(((bits()? << unused) as i64) >> unused)
         }
-        Kind::Bool => Value::Bool(bits != 0),
-        Kind::Pointer => Value::Pointer(bits),
+        Kind::Bool => Value::Bool(bits()? != 0),
+        Kind::Pointer | Kind::Hex(_) => Value::Pointer(bits()?),
+        Kind::BigEndian(n) => Value::Unsigned(bits()?.swap_bytes() >> (64 - 8 * u32::from(n))),
+        Kind::Text => Value::Text(up_to_nul(dynamic()?)),
+        Kind::Bytes => Value::Bytes(dynamic()?),
+        Kind::Chars(n) => Value::Text(up_to_nul(raw.range(at, usize::from(n))?)),
     })
+}
+
+fn up_to_nul(bytes: Body<'_>) -> Body<'_> {
+    let end = bytes.bytes().position(|b| b == 0).unwrap_or(bytes.len());
+    bytes.range(0, end).unwrap_or_default()
 }
 
 /// A known hole in one CPU's stream, at its place between that CPU's events.

@@ -15,7 +15,7 @@ pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
         How::Fentry { .. } | How::Fexit { .. } | How::SyscallFentry { .. } | How::SyscallTpBtf { .. } => {
             program.attach_trace()
         }
-        How::Tracepoint { category, name, .. } => {
+        How::Tracepoint { category, name } => {
             program.attach_tracepoint(libbpf_rs::TracepointCategory::Custom(category.clone()), name)
         }
         How::RawTracepoint { name } => program.attach_raw_tracepoint(name),

@@ -17,11 +17,15 @@
 
 mod attach;
 mod bench;
+mod capture;
 mod config;
 mod counters;
+mod fetch;
 mod filter;
 mod hook;
+mod judge;
 mod libbpf;
+mod locate;
 mod object;
 mod preflight;
 mod probes;
@@ -35,6 +39,6 @@ pub use filter::{Filter, Target};
 pub use probes::{Attached, Probes};
 pub use spec::{Provider, Spec};
 
-/// The largest sample our programs emit: `sizeof(struct tracer_event)` in `bpf/tracer.h`, which is what the
-/// end marker and the benchmark stay below.
-pub const MAX_RAW: usize = 108;
+/// The largest sample our programs emit: `struct tracer_event` in `bpf/tracer.h` up to `judged`, which is what
+/// the end marker and the benchmark stay below.
+pub const MAX_RAW: usize = 1724;

@@ -9,6 +9,7 @@ use libbpf_rs::{Link, MapCore, Object, OpenObject, ProgramInput, ProgramMut};
 
 use super::{
     attach,
+    capture::capture,
     counters::Counters,
     filter::Filter,
     hook::{Hook, How},
@@ -200,6 +201,7 @@ impl Probes {
         object::select(&mut open, name);
         set_trampoline(&mut open, name, hook)?;
         object::share_maps(&mut open, &self.base)?;
+        let (plan, schema) = capture(spec, hook)?;
         object::configure(&mut open, &Common { filter: &self.filter, probes: self.ids }, id, |c| {
             hook.configure(c)
         })?;

@@ -100,14 +100,8 @@ fn tracepoint(spec: &Spec) -> Result<Hook> {
             ))
         }
     })?;
-    let captured: Vec<(Param, (u16, u16))> = format::parse(&text)
-        .iter()
-        .filter_map(|f| Some((signature::format_param(f)?, (f.offset as u16, f.size as u16))))
-        .take(Hook::MAX_ARGS)
-        .collect();
-    let (params, places) = captured.into_iter().unzip();
-    let how = How::Tracepoint { category: spec.scope.clone(), name: spec.target.clone(), places };
-    Ok(Hook::entry(how, params))
+    let how = How::Tracepoint { category: spec.scope.clone(), name: spec.target.clone() };
+    Ok(Hook::record(how, &format::parse(&text)))
 }
 
 /// A program by path, or by name as the shell would find it.

@@ -1,10 +1,11 @@
 //! What a kernel function or tracepoint takes and gives, from the kernel's BTF or tracefs.
 
 use libbpf_rs::btf::{
-    Btf, BtfKind, BtfType, HasSize, ReferencesType,
-    types::{Array, Enum, Enum64, Func, FuncProto, Int, IntEncoding, Typedef},
+    Btf, BtfKind, BtfType, ReferencesType, TypeId,
+    types::{Func, FuncProto, Typedef},
 };
 
+use super::locate::scalar;
 use crate::schema::{Kind, format::FormatField};
 
 /// A parameter or a return value.
@@ -13,6 +14,8 @@ pub struct Param {
     pub name: String,
     pub type_name: String,
     pub kind: Kind,
+    /// Its type in the kernel's BTF, where that has one.
+    pub ty: Option<TypeId>,
 }
 
 /// A function's parameters and what it returns; `None` for void.
@@ -28,16 +31,16 @@ pub fn registers() -> Vec<Param> {
 }
 
 fn register(name: &str) -> Param {
-    Param { name: name.to_owned(), type_name: "unsigned long".into(), kind: Kind::Pointer }
+    Param { name: name.to_owned(), type_name: "unsigned long".into(), kind: Kind::Pointer, ty: None }
 }
 
 /// A return value of which nothing is known.
 pub fn plain_return() -> Param {
-    Param { name: "ret".into(), type_name: "long".into(), kind: Kind::Signed(8) }
+    Param { name: "ret".into(), type_name: "long".into(), kind: Kind::Signed(8), ty: None }
 }
 
 /// Asks the running kernel's BTF; `None` where it has none. It is read once a thread.
-fn vmlinux<R>(ask: impl FnOnce(&Btf<'static>) -> Option<R>) -> Option<R> {
+pub fn vmlinux<R>(ask: impl FnOnce(&Btf<'static>) -> Option<R>) -> Option<R> {
     thread_local! {
         static VMLINUX: Option<Btf<'static>> = Btf::from_vmlinux().ok();
     }
@@ -51,8 +54,8 @@ pub fn function(name: &str) -> Option<Signature> {
         let mut signature = Signature { params: params(btf, &proto, 0)?, ret: None };
         let ret = proto.referenced_type();
         if ret.kind() != BtfKind::Void {
-            let kind = kind(&ret)?;
-            signature.ret = Some(Param { name: "ret".into(), type_name: c_name(&ret), kind });
+            let (kind, ty) = (scalar(&ret)?, Some(ret.type_id()));
+            signature.ret = Some(Param { name: "ret".into(), type_name: c_name(&ret), kind, ty });
         }
         Some(signature)
     })
@@ -94,43 +97,13 @@ fn params(btf: &Btf<'static>, proto: &FuncProto<'_>, skip: usize) -> Option<Vec<
             let ty: BtfType<'_> = btf.type_by_id(p.ty)?;
             let name =
                 p.name.and_then(|n| n.to_str()).map_or_else(|| format!("arg{}", i - skip), str::to_owned);
-            Some(Param { name, type_name: c_name(&ty), kind: kind(&ty)? })
+            Some(Param { name, type_name: c_name(&ty), kind: scalar(&ty)?, ty: Some(ty.type_id()) })
         })
         .collect()
 }
 
-/// How a value of this type is read from a register; `None` for what takes more than one.
-fn kind(ty: &BtfType<'_>) -> Option<Kind> {
-    let bare = ty.skip_mods_and_typedefs();
-    let sized = |bytes: usize, signed: bool| match (bytes, signed) {
-        (1 | 2 | 4 | 8, false) => Some(Kind::Unsigned(bytes as u8)),
-        (1 | 2 | 4 | 8, true) => Some(Kind::Signed(bytes as u8)),
-        _ => None,
-    };
-    match bare.kind() {
-        BtfKind::Ptr | BtfKind::Func | BtfKind::FuncProto => Some(Kind::Pointer),
-        BtfKind::Array => Array::try_from(bare).ok().map(|_| Kind::Pointer),
-        BtfKind::Int => {
-            let int = Int::try_from(bare).ok()?;
-            match int.encoding {
-                IntEncoding::Bool => Some(Kind::Bool),
-                encoding => sized(int.bits as usize / 8, matches!(encoding, IntEncoding::Signed)),
-            }
-        }
-        BtfKind::Enum => {
-            let e = Enum::try_from(bare).ok()?;
-            sized(e.size(), e.is_signed())
-        }
-        BtfKind::Enum64 => {
-            let e = Enum64::try_from(bare).ok()?;
-            sized(e.size(), e.is_signed())
-        }
-        _ => None,
-    }
-}
-
 /// A type as C writes it before a name.
-fn c_name(ty: &BtfType<'_>) -> String {
+pub fn c_name(ty: &BtfType<'_>) -> String {
     let inner = || ty.next_type().map_or_else(|| "void".to_owned(), |t| c_name(&t));
     let named = |word: &str| {
         let name = ty.name().map_or("(anonymous)".into(), |n| n.to_string_lossy().into_owned());
@@ -171,7 +144,7 @@ pub fn format_param(field: &FormatField) -> Option<Param> {
         let size = size.min(bytes);
         if signed { Kind::Signed(size) } else { Kind::Unsigned(size) }
     };
-    Some(Param { name: field.name.clone(), type_name: field.type_name.clone(), kind })
+    Some(Param { name: field.name.clone(), type_name: field.type_name.clone(), kind, ty: None })
 }
 
 /// Size and sign of the integer types that the kernel's formats name.

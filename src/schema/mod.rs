@@ -10,6 +10,8 @@ mod wire;
 
 pub use wire::{LEVELS, Wire};
 
+use crate::record::Body;
+
 /// One kind of event: a probe and what its events carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {
@@ -30,8 +32,10 @@ pub struct Field {
     pub type_name: String,
     /// How its bytes are read.
     pub kind: Kind,
-    /// Its first byte, counted from the first raw byte.
+    /// Its first byte, counted from the first raw byte; of a string or buffer, that of its slot.
     pub offset: u32,
+    /// Where it may have been impossible to read: the slot of such bits, and its bit there.
+    pub fault: Option<(u32, u8)>,
 }
 
 /// How a field's bytes are read.
@@ -46,23 +50,34 @@ pub enum Kind {
     Bool,
     /// An address, 8 bytes, shown in hexadecimal.
     Pointer,
+    /// An unsigned integer of 1, 2, 4 or 8 bytes, shown in hexadecimal.
+    Hex(u8),
+    /// An unsigned integer of 2, 4 or 8 bytes in network order.
+    BigEndian(u8),
+    /// A string: its slot holds its offset << 32 and its length, the NUL included where there is one.
+    Text,
+    /// Bytes: a slot as a string's.
+    Bytes,
+    /// A `char` array of this many bytes that stands in the event itself, up to its first NUL.
+    Chars(u8),
 }
 
 impl Kind {
     /// How many bytes a field of this kind takes.
     pub fn size(self) -> usize {
         match self {
-            Kind::Unsigned(n) | Kind::Signed(n) => usize::from(n),
+            Kind::Unsigned(n) | Kind::Signed(n) | Kind::Hex(n) | Kind::BigEndian(n) => usize::from(n),
             Kind::Bool => 1,
-            Kind::Pointer => 8,
+            Kind::Pointer | Kind::Text | Kind::Bytes => 8,
+            Kind::Chars(n) => usize::from(n),
         }
     }
 }
 
 /// A field's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Value {
+pub enum Value<'a> {
     /// An unsigned integer.
     Unsigned(u64),
     /// A signed integer.
@@ -71,4 +86,10 @@ pub enum Value {
     Bool(bool),
     /// An address.
     Pointer(u64),
+    /// A string without its NUL; any bytes.
+    Text(Body<'a>),
+    /// Bytes.
+    Bytes(Body<'a>),
+    /// It could not be read: a bad pointer on the way, or memory that was not there.
+    Fault,
 }

@@ -73,8 +73,9 @@ impl Json {
         out.push(b'\n');
     }
 
-    fn value(self, value: Value, wide: bool, out: &mut Vec<u8>) {
-        match value {
+    /// Appends a value; false where it is a string that was no UTF-8.
+    fn value(self, value: &Value<'_>, wide: bool, out: &mut Vec<u8>) -> bool {
+        match *value {
             Value::Unsigned(n) if wide => self.int(n, out),
             Value::Signed(n) if wide => self.int(n, out),
             Value::Unsigned(n) => decimal(n, out),
@@ -85,7 +86,46 @@ impl Json {
                 escape::address(p, out);
                 out.push(b'"');
             }
+            Value::Text(bytes) => return escape::json(&bytes.to_contiguous(), out),
+            Value::Bytes(bytes) => escape::json_hex(&bytes.to_contiguous(), out),
+            Value::Fault => key(b"null", out),
+            _ => {}
         }
+        true
+    }
+
+    /// The names of the fields that could not be read, whose values are null.
+    fn faults(event: &Event<'_>, out: &mut Vec<u8>) {
+        let names = event.fields().filter(|(_, v)| matches!(v, Value::Fault)).map(|(f, _)| &f.name);
+        for (i, name) in names.enumerate() {
+            key(if i == 0 { b",\"faults\":[" } else { b"," }, out);
+            escape::json(name.as_bytes(), out);
+        }
+        out.push(b']');
+    }
+
+    /// The exact bytes of the strings that were no UTF-8, in the event's own shape.
+    fn exact_bytes(event: &Event<'_>, out: &mut Vec<u8>) {
+        key(b",\"bytes\":{", out);
+        let comm = std::str::from_utf8(event.wire.comm()).is_err();
+        if comm {
+            key(b"\"comm\":", out);
+            escape::json_hex(event.wire.comm(), out);
+        }
+        let mut first = true;
+        for (field, value) in event.fields() {
+            let Value::Text(bytes) = value else { continue };
+            let bytes = bytes.to_contiguous();
+            if std::str::from_utf8(&bytes).is_ok() {
+                continue;
+            }
+            key(if !first { b"," } else if comm { b",\"args\":{" } else { b"\"args\":{" }, out);
+            first = false;
+            escape::json(field.name.as_bytes(), out);
+            out.push(b':');
+            escape::json_hex(&bytes, out);
+        }
+        key(if first { b"}" } else { b"}}" }, out);
     }
 }
 
@@ -140,21 +180,24 @@ impl Encode for Json {
         key(b",\"cgroup\":", out);
         self.int(wire.cgroup, out);
         key(b",\"comm\":", out);
-        let exact = escape::json(wire.comm(), out);
+        let mut exact = escape::json(wire.comm(), out);
         key(b",\"args\":{", out);
+        let mut faulty = false;
         for (i, (field, value)) in event.fields().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
             escape::json(field.name.as_bytes(), out);
             out.push(b':');
-            self.value(value, field.kind.size() == 8, out);
+            exact &= self.value(&value, field.kind.size() == 8, out);
+            faulty |= matches!(value, Value::Fault);
         }
         out.push(b'}');
+        if faulty {
+            Json::faults(event, out);
+        }
         if !exact {
-            key(b",\"bytes\":{\"comm\":", out);
-            escape::json_hex(wire.comm(), out);
-            out.push(b'}');
+            Json::exact_bytes(event, out);
         }
         key(b"}\n", out);
     }
@@ -216,6 +259,15 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Signed(_) => "s64",
         Kind::Bool => "bool",
         Kind::Pointer => "pointer",
+        Kind::Hex(1) => "x8",
+        Kind::Hex(2) => "x16",
+        Kind::Hex(4) => "x32",
+        Kind::Hex(_) => "x64",
+        Kind::BigEndian(2) => "be16",
+        Kind::BigEndian(4) => "be32",
+        Kind::BigEndian(_) => "be64",
+        Kind::Text | Kind::Chars(_) => "string",
+        Kind::Bytes => "bytes",
     }
 }
 

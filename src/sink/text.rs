@@ -291,7 +291,7 @@ fn styled(style: Style, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let _ = write!(out, "{style:#}");
 }
 
-fn value(name: &str, value: Value, out: &mut Vec<u8>) {
+fn value(name: &str, value: Value<'_>, out: &mut Vec<u8>) {
     escape::text(name.as_bytes(), out);
     out.push(b'=');
     match value {
@@ -299,5 +299,20 @@ fn value(name: &str, value: Value, out: &mut Vec<u8>) {
         Value::Signed(n) => decimal(n, out),
         Value::Bool(b) => out.extend_from_slice(if b { b"true" } else { b"false" }),
         Value::Pointer(p) => escape::address(p, out),
+        Value::Text(bytes) => quoted(&bytes.to_contiguous(), out),
+        Value::Bytes(bytes) => bytes.bytes().for_each(|b| escape::hex_byte(b, out)),
+        Value::Fault => out.extend_from_slice(b"<fault>"),
     }
+}
+
+/// A string between quotation marks, those within it as `\\"`.
+fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
+    out.push(b'"');
+    for (i, part) in bytes.split(|&b| b == b'"').enumerate() {
+        if i > 0 {
+            out.extend_from_slice(b"\\\"");
+        }
+        escape::text(part, out);
+    }
+    out.push(b'"');
 }

@@ -1,0 +1,196 @@
+//! What a spec's fields mean on a hook: a plan for its program, and the schema of its events.
+
+use super::{
+    fetch::{Fetch, Full, Plan, Read, TEXT},
+    hook::{Hook, Source},
+    judge,
+    locate::{Place, Wanted},
+    preflight::near,
+    signature,
+    spec::{Field as Asked, Hint, Path, Spec},
+};
+use crate::{
+    Error, Result,
+    schema::{Field, Kind, Schema},
+};
+
+/// Bytes of a string whose length nothing tells.
+const STRING: u16 = 256;
+
+/// What of an event's head can be asked for by name: its offset and kind.
+pub const HEAD: [(&str, u32, Kind); 5] = [
+    ("pid", 16, Kind::Unsigned(4)),
+    ("tid", 20, Kind::Unsigned(4)),
+    ("uid", 24, Kind::Unsigned(4)),
+    ("cgroup", 28, Kind::Unsigned(8)),
+    ("comm", 36, Kind::Chars(16)),
+];
+
+/// The plan and the schema of a spec on a hook.
+///
+/// # Errors
+///
+/// Usage: a field that is not there, a type that cannot be shown, more than one event holds.
+pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
+    let mut plan = Plan::default();
+    let full = |full: Full| usage(spec, &full.to_string());
+    if let Some(predicate) = &spec.predicate {
+        judge::compile(&mut plan, predicate, hook).map_err(|why| usage(spec, &why))?;
+    }
+    let asked: Vec<(String, Choice)> = match &spec.fields {
+        None => hook.sources.iter().map(|s| (s.name.clone(), Choice::Fetched(s.wanted()))).collect(),
+        Some(fields) => {
+            let one = |f: &Asked| Ok((shown_as(f), choose(hook, &f.path, f.hint).map_err(|why| usage(spec, &why))?));
+            fields.iter().map(one).collect::<Result<_>>()?
+        }
+    };
+    let fetched = |choice: &Choice| matches!(choice, Choice::Fetched(w) if w.fetch.can_fail());
+    if asked.iter().any(|(_, choice)| fetched(choice)) {
+        plan.reserve_faults();
+    }
+    let mut fields = Vec::with_capacity(asked.len());
+    for (name, choice) in asked {
+        fields.push(match choice {
+            Choice::Head { offset, kind } => Field { name, type_name: "".into(), kind, offset, fault: None },
+            Choice::Fetched(Wanted { fetch, kind, type_name }) => {
+                let (offset, fault) = match plan.add(fetch) {
+                    Ok(places) => places,
+                    // Nobody asked for them all: the first are shown.
+                    Err(_) if spec.fields.is_none() => break,
+                    Err(too_much) => return Err(full(too_much)),
+                };
+                Field { name, type_name, kind, offset, fault }
+            }
+        });
+    }
+    Ok((plan, Schema { name: spec.event_name(), spec: spec.to_string(), fields }))
+}
+
+fn usage(spec: &Spec, why: &str) -> Error {
+    Error::usage(format!("{spec}: {why}"))
+}
+
+/// The name a field is shown by.
+fn shown_as(field: &Asked) -> String {
+    field.alias.clone().unwrap_or_else(|| field.path.to_string())
+}
+
+/// Where a field's value comes from.
+pub enum Choice {
+    /// The event's head has it.
+    Head { offset: u32, kind: Kind },
+    /// It is fetched.
+    Fetched(Wanted),
+}
+
+/// Finds what a path and a hint ask for on a hook; the error says why there is no such thing.
+pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, String> {
+    if path.call.is_some() {
+        return Err(format!("'{path}': functions are not supported by this version"));
+    }
+    let source = hook.sources.iter().find(|s| s.name == path.root || (s.is_return() && path.root == "retval"));
+    let Some(source) = source else {
+        if let (Some(&(_, offset, kind)), true) = (HEAD.iter().find(|(n, ..)| *n == path.root), path.is_name()) {
+            return match hint {
+                None => Ok(Choice::Head { offset, kind }),
+                Some(_) => Err(format!("'{path}' takes no hint")),
+            };
+        }
+        return nothing_like(hook, path);
+    };
+    if path.steps.is_empty() && path.derefs == 0 && path.cast.is_none() && hint.is_none() {
+        return Ok(Choice::Fetched(source.wanted()));
+    }
+    if path.cast.is_none() && source.ty.is_none() {
+        return untyped(source, path, hint).map(Choice::Fetched);
+    }
+    if source.fetch.read != Read::Value {
+        return Err(format!("'{}' is a field of a record: it has no members", source.name));
+    }
+    let base = source.fetch.base;
+    let found = signature::vmlinux(|btf| {
+        let start = match (&path.cast, source.ty) {
+            (Some(cast), _) => Place::pointee(btf, base, cast),
+            (None, Some(ty)) => Ok(Place::of(btf, base, ty)),
+            (None, None) => Err(format!("the type of '{}' is not known", source.name)),
+        };
+        Some(start.and_then(|place| place.follow(path)).and_then(|place| match hint {
+            None => place.found(),
+            Some(hint) if reads_bytes(hint) => hinted(place.address(), "", hint, path),
+            Some(hint) => place.found().and_then(|f| hinted(f.fetch, &f.type_name, hint, path)),
+        }))
+    });
+    let mut wanted = found.unwrap_or_else(|| Err("this kernel has no BTF".into()))?;
+    wanted.fetch.user |= source.user;
+    wanted.fetch.user_steps |= source.user;
+    Ok(Choice::Fetched(wanted))
+}
+
+fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
+    let names: Vec<String> = hook.sources.iter().map(|s| s.name.clone()).collect();
+    let head = HEAD.iter().map(|(n, ..)| (*n).to_owned());
+    let all = names.iter().cloned().chain(head).collect();
+    let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+    Err(format!("{} has no '{}': it has {there}; {}", hook.how, path.root, near(&path.root, all, str::to_owned)))
+}
+
+/// A register, or a field of a tracepoint's record, by a hint alone.
+fn untyped(source: &Source, path: &Path, hint: Option<Hint>) -> Result<Wanted, String> {
+    match hint {
+        Some(hint) if path.steps.is_empty() && path.derefs == 0 => {
+            let fetch = if reads_bytes(hint) && source.fetch.read != Read::Value {
+                return Err(format!("'{}' is no address", source.name));
+            } else {
+                Fetch { user: source.user, ..source.fetch.clone() }
+            };
+            hinted(fetch, &source.type_name, hint, path)
+        }
+        _ => Err(format!("the type of '{}' is not known: cast it, as in (struct foo *){}", source.name, path)),
+    }
+}
+
+fn reads_bytes(hint: Hint) -> bool {
+    matches!(hint, Hint::Str | Hint::UserStr | Hint::Buf(_) | Hint::UserBuf(_))
+}
+
+/// A value shown, or an address read, as a hint says.
+fn hinted(mut fetch: Fetch, type_name: &str, hint: Hint, path: &Path) -> Result<Wanted, String> {
+    let bytes = |n: u64| match u16::try_from(n) {
+        Ok(n) if n > 0 && usize::from(n) <= TEXT => Ok(n),
+        _ => Err(format!("'{path}': a buffer has 1 to {TEXT} bytes")),
+    };
+    let width = |n: u8, signed: bool| (64 - 8 * n, 64 - 8 * n, signed);
+    let kind = match hint {
+        Hint::Str | Hint::UserStr => {
+            fetch.read = Read::Text(STRING);
+            Kind::Text
+        }
+        Hint::Buf(n) | Hint::UserBuf(n) => {
+            fetch.read = Read::Bytes(bytes(n)?);
+            Kind::Bytes
+        }
+        Hint::Hex => Kind::Hex(fetch.bytes_of_integer()),
+        Hint::Unsigned => Kind::Unsigned(fetch.bytes_of_integer()),
+        Hint::Decimal => Kind::Signed(fetch.bytes_of_integer()),
+        Hint::Be16 => Kind::BigEndian(2),
+        Hint::Be32 => Kind::BigEndian(4),
+        Hint::Be64 => Kind::BigEndian(8),
+        Hint::S8 | Hint::S16 | Hint::S32 | Hint::S64 => {
+            let n = 1 << [Hint::S8, Hint::S16, Hint::S32, Hint::S64].iter().position(|h| *h == hint).unwrap_or(3);
+            fetch.cut = if n < 8 { width(n, true) } else { (0, 0, false) };
+            Kind::Signed(n)
+        }
+        Hint::U8 | Hint::U16 | Hint::U32 | Hint::U64 => {
+            let n = 1 << [Hint::U8, Hint::U16, Hint::U32, Hint::U64].iter().position(|h| *h == hint).unwrap_or(3);
+            fetch.cut = if n < 8 { width(n, false) } else { (0, 0, false) };
+            Kind::Unsigned(n)
+        }
+        Hint::X8 => Kind::Hex(1),
+        Hint::X16 => Kind::Hex(2),
+        Hint::X32 => Kind::Hex(4),
+        Hint::X64 => Kind::Hex(8),
+        other => return Err(format!("'{path}': the hint '{other}' is not supported by this version")),
+    };
+    fetch.user |= matches!(hint, Hint::UserStr | Hint::UserBuf(_));
+    Ok(Wanted { fetch, kind, type_name: type_name.to_owned() })
+}
