@@ -160,6 +160,8 @@ pub struct CpuReport {
     pub kernel_lost: Option<u64>,
     /// Records written over before they were read.
     pub overwritten: u64,
+    /// Of the events decoded, those with a field that could not be read: a bad pointer, or memory not there.
+    pub faulty: u64,
     /// Samples that no schema fits.
     pub undecoded: u64,
     /// Places where the ring held what no kernel writes.

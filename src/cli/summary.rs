@@ -53,6 +53,10 @@ pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
             s.name, s.delivered, s.dropped_queue, s.dropped_sink
         )?;
     }
+    let faulty: u64 = report.cpus.iter().map(|c| c.faulty).sum();
+    if faulty > 0 {
+        writeln!(out, "  {faulty} events have a field that could not be read (<fault>)")?;
+    }
     if report.beyond > 0 {
         writeln!(out, "  {} more events came after the last that was asked for", report.beyond)?;
     }

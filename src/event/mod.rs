@@ -47,6 +47,12 @@ impl<'a> Event<'a> {
         (end <= raw.len()).then_some(Event { cpu, time, wire, schema, raw })
     }
 
+    /// True if a field could not be read: its value is [`Value::Fault`].
+    pub fn faulty(&self) -> bool {
+        let bits = |slot: u32| self.raw.u64_at(slot as usize).unwrap_or(0);
+        self.schema.fields.iter().filter_map(|f| f.fault).any(|(slot, bit)| bits(slot) >> bit & 1 == 1)
+    }
+
     /// Each field with its value, in the schema's order.
     pub fn fields(&self) -> impl Iterator<Item = (&'a Field, Value<'a>)> {
         let raw = self.raw;

@@ -40,7 +40,9 @@ pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
     let asked: Vec<(String, Choice)> = match &spec.fields {
         None => hook.sources.iter().map(|s| (s.name.clone(), Choice::Fetched(s.wanted()))).collect(),
         Some(fields) => {
-            let one = |f: &Asked| Ok((shown_as(f), choose(hook, &f.path, f.hint).map_err(|why| usage(spec, &why))?));
+            let one = |f: &Asked| {
+                Ok((shown_as(f), choose(hook, &f.path, f.hint).map_err(|why| usage(spec, &why))?))
+            };
             fields.iter().map(one).collect::<Result<_>>()?
         }
     };
@@ -88,9 +90,12 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
     if path.call.is_some() {
         return Err(format!("'{path}': functions are not supported by this version"));
     }
-    let source = hook.sources.iter().find(|s| s.name == path.root || (s.is_return() && path.root == "retval"));
+    let source =
+        hook.sources.iter().find(|s| s.name == path.root || (s.is_return() && path.root == "retval"));
     let Some(source) = source else {
-        if let (Some(&(_, offset, kind)), true) = (HEAD.iter().find(|(n, ..)| *n == path.root), path.is_name()) {
+        if let (Some(&(_, offset, kind)), true) =
+            (HEAD.iter().find(|(n, ..)| *n == path.root), path.is_name())
+        {
             return match hint {
                 None => Ok(Choice::Head { offset, kind }),
                 Some(_) => Err(format!("'{path}' takes no hint")),
@@ -131,7 +136,12 @@ fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
     let head = HEAD.iter().map(|(n, ..)| (*n).to_owned());
     let all = names.iter().cloned().chain(head).collect();
     let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-    Err(format!("{} has no '{}': it has {there}; {}", hook.how, path.root, near(&path.root, all, str::to_owned)))
+    Err(format!(
+        "{} has no '{}': it has {there}; {}",
+        hook.how,
+        path.root,
+        near(&path.root, all, str::to_owned)
+    ))
 }
 
 /// A register, or a field of a tracepoint's record, by a hint alone.
@@ -145,7 +155,9 @@ fn untyped(source: &Source, path: &Path, hint: Option<Hint>) -> Result<Wanted, S
             };
             hinted(fetch, &source.type_name, hint, path)
         }
-        _ => Err(format!("the type of '{}' is not known: cast it, as in (struct foo *){}", source.name, path)),
+        _ => {
+            Err(format!("the type of '{}' is not known: cast it, as in (struct foo *){}", source.name, path))
+        }
     }
 }
 
@@ -176,12 +188,14 @@ fn hinted(mut fetch: Fetch, type_name: &str, hint: Hint, path: &Path) -> Result<
         Hint::Be32 => Kind::BigEndian(4),
         Hint::Be64 => Kind::BigEndian(8),
         Hint::S8 | Hint::S16 | Hint::S32 | Hint::S64 => {
-            let n = 1 << [Hint::S8, Hint::S16, Hint::S32, Hint::S64].iter().position(|h| *h == hint).unwrap_or(3);
+            let n =
+                1 << [Hint::S8, Hint::S16, Hint::S32, Hint::S64].iter().position(|h| *h == hint).unwrap_or(3);
             fetch.cut = if n < 8 { width(n, true) } else { (0, 0, false) };
             Kind::Signed(n)
         }
         Hint::U8 | Hint::U16 | Hint::U32 | Hint::U64 => {
-            let n = 1 << [Hint::U8, Hint::U16, Hint::U32, Hint::U64].iter().position(|h| *h == hint).unwrap_or(3);
+            let n =
+                1 << [Hint::U8, Hint::U16, Hint::U32, Hint::U64].iter().position(|h| *h == hint).unwrap_or(3);
             fetch.cut = if n < 8 { width(n, false) } else { (0, 0, false) };
             Kind::Unsigned(n)
         }

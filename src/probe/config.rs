@@ -74,12 +74,6 @@ impl Config {
         self.set(member, &value.to_ne_bytes())
     }
 
-    /// Sets an array of 16-bit numbers from its first element on.
-    pub fn set_u16s(&mut self, member: &str, values: &[u16]) -> &mut Config {
-        let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();
-        self.set(member, &bytes)
-    }
-
     /// Sets an array of 32-bit numbers from its first element on.
     pub fn set_u32s(&mut self, member: &str, values: &[u32]) -> &mut Config {
         let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_ne_bytes()).collect();

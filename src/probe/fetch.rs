@@ -113,7 +113,14 @@ impl Fetch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Compares a slot (masked) with a constant: less 1, equal 2, more 4.
-    Compare { at: u16, fault: u8, mask: u64, signed: bool, constant: u64, want: u8 },
+    Compare {
+        at: u16,
+        fault: u8,
+        mask: u64,
+        signed: bool,
+        constant: u64,
+        want: u8,
+    },
     And,
     Or,
     Not,

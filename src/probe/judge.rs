@@ -79,7 +79,13 @@ impl Judge<'_> {
         Ok(())
     }
 
-    fn comparison(&mut self, left: &Path, hint: Option<Hint>, op: Asked, right: &Literal) -> Result<(), String> {
+    fn comparison(
+        &mut self,
+        left: &Path,
+        hint: Option<Hint>,
+        op: Asked,
+        right: &Literal,
+    ) -> Result<(), String> {
         match right {
             Literal::Str(bytes) => {
                 let pieces: Vec<Piece> = bytes.iter().map(|b| Piece::Byte(*b)).collect();
@@ -106,7 +112,14 @@ impl Judge<'_> {
                 return Err(format!("'{left}' is in network order: == and != compare it"));
             }
         }
-        let compare = |mask, constant, want| Op::Compare { at: o.at, fault: o.fault, mask, signed: o.signed, constant, want };
+        let compare = |mask, constant, want| Op::Compare {
+            at: o.at,
+            fault: o.fault,
+            mask,
+            signed: o.signed,
+            constant,
+            want,
+        };
         self.push(match op {
             Asked::Eq => compare(o.mask, constant, EQUAL),
             Asked::Ne => compare(o.mask, constant, LESS | MORE),
@@ -146,7 +159,9 @@ impl Judge<'_> {
         let Wanted { fetch, kind, .. } = wanted;
         // A string is compared with a number by its address.
         let fetch = match (kind, fetch.read) {
-            (Kind::Text, Read::Text(_)) if fetch.steps.is_empty() && fetch.last == 0 => Fetch::value(fetch.base),
+            (Kind::Text, Read::Text(_)) if fetch.steps.is_empty() && fetch.last == 0 => {
+                Fetch::value(fetch.base)
+            }
             (Kind::Text | Kind::Bytes, _) => return Err(format!("'{path}' is no number")),
             _ => fetch,
         };
@@ -168,7 +183,11 @@ impl Judge<'_> {
             match piece {
                 Piece::Byte(b) => (bytes.push(*b), masks.push(0xff)),
                 Piece::One => (bytes.push(0), masks.push(0)),
-                Piece::Any => return Err("a '*' within a string is not supported by this version: at its end it is".into()),
+                Piece::Any => {
+                    return Err(
+                        "a '*' within a string is not supported by this version: at its end it is".into()
+                    );
+                }
             };
         }
         if !open {
@@ -177,7 +196,11 @@ impl Judge<'_> {
         }
         let words = bytes.len().div_ceil(8).max(1);
         if words > WORDS {
-            return Err(format!("a string of {} bytes is too long to be compared: {} are the most", body.len(), 8 * WORDS - 1));
+            return Err(format!(
+                "a string of {} bytes is too long to be compared: {} are the most",
+                body.len(),
+                8 * WORDS - 1
+            ));
         }
         bytes.resize(8 * words, 0);
         masks.resize(8 * words, 0);

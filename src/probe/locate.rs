@@ -45,7 +45,8 @@ impl<'b> Place<'b> {
     /// What a base points to, as a cast says: a structure, union or typedef by its name.
     pub fn pointee(btf: &'b Btf<'static>, base: u8, cast: &str) -> Result<Place<'b>, String> {
         let name = cast.trim_start_matches("struct ").trim_start_matches("union ").trim();
-        let of = |ty: BtfType<'b>| Composite::try_from(ty.skip_mods_and_typedefs()).ok().map(|_| ty.type_id());
+        let of =
+            |ty: BtfType<'b>| Composite::try_from(ty.skip_mods_and_typedefs()).ok().map(|_| ty.type_id());
         let named = btf.type_by_name::<Struct<'b>>(name).map(|s| s.type_id());
         let named = named.or_else(|| btf.type_by_name::<Union<'b>>(name).map(|u| u.type_id()));
         let named = named.or_else(|| btf.type_by_name::<Typedef<'b>>(name).and_then(|t| of(*t)));
@@ -107,7 +108,11 @@ impl<'b> Place<'b> {
         let Some((bit, ty, width)) = find(self.btf, &whole, name) else {
             let mut names = Vec::new();
             all_names(self.btf, &whole, &mut names);
-            return Err(format!("'{}' has no member '{name}'; {}", self.name(), near(name, names, str::to_owned)));
+            return Err(format!(
+                "'{}' has no member '{name}'; {}",
+                self.name(),
+                near(name, names, str::to_owned)
+            ));
         };
         self.fetch.last += i64::from(bit / 8);
         self.bits = width.map(|width| (bit % 8, width));
@@ -132,7 +137,8 @@ impl<'b> Place<'b> {
             _ => return Err(format!("'{}' is neither array nor pointer", self.name())),
         };
         let size = self.btf.type_by_id::<BtfType<'b>>(element).and_then(|t| size_of(&t)).unwrap_or(1);
-        let offset = i.checked_mul(size as u64).filter(|o| *o < 1 << 31).ok_or("the index is out of range")?;
+        let offset =
+            i.checked_mul(size as u64).filter(|o| *o < 1 << 31).ok_or("the index is out of range")?;
         self.fetch.last += offset as i64;
         self.ty = element;
         Ok(())
@@ -152,7 +158,9 @@ impl<'b> Place<'b> {
                 let size = size_of(&bare).unwrap_or(0).min(TEXT) as u16;
                 let chars = Array::try_from(bare).is_ok_and(|a| is_char(&a.contained_type()));
                 if size == 0 {
-                    return Err(format!("'{type_name}' has no size of its own: give it one by :buf[N] or :str"));
+                    return Err(format!(
+                        "'{type_name}' has no size of its own: give it one by :buf[N] or :str"
+                    ));
                 }
                 self.fetch.read = if chars { Read::Text(size) } else { Read::Bytes(size) };
                 if chars { Kind::Text } else { Kind::Bytes }
@@ -190,7 +198,9 @@ impl<'b> Place<'b> {
                 self.fetch.read = Read::Memory(8);
                 (64 - width - first as u8, 64 - width, signed)
             }
-            None if unused > 0 && kind != Kind::Pointer && (signed || !self.in_memory) => (unused, unused, signed),
+            None if unused > 0 && kind != Kind::Pointer && (signed || !self.in_memory) => {
+                (unused, unused, signed)
+            }
             None => (0, 0, false),
         };
     }
@@ -228,9 +238,15 @@ pub fn scalar(ty: &BtfType<'_>) -> Option<Kind> {
     }
 }
 
+/// `char`, or `unsigned char` by that name: what typedefs like `u8` make of it are numbers.
 fn is_char(ty: &BtfType<'_>) -> bool {
-    let bare = ty.skip_mods_and_typedefs();
-    bare.name().is_some_and(|n| n == "char") && Int::try_from(bare).is_ok_and(|i| i.bits == 8)
+    let mut ty = *ty;
+    while matches!(ty.kind(), BtfKind::Const | BtfKind::Volatile | BtfKind::TypeTag) {
+        let Some(next) = ty.next_type() else { return false };
+        ty = next;
+    }
+    ty.name().is_some_and(|n| n == "char" || n == "unsigned char")
+        && Int::try_from(ty).is_ok_and(|i| i.bits == 8)
 }
 
 /// Whether a pointer's target is `char`, as of strings.

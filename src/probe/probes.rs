@@ -201,12 +201,11 @@ impl Probes {
         object::select(&mut open, name);
         set_trampoline(&mut open, name, hook)?;
         object::share_maps(&mut open, &self.base)?;
-        let (plan, schema) = capture(spec, hook)?;
+        let (plan, mut schema) = capture(spec, hook)?;
         object::configure(&mut open, &Common { filter: &self.filter, probes: self.ids }, id, |c| {
-            hook.configure(c)
+            hook.configure(&plan, c);
         })?;
         let object = open.load()?;
-        let mut schema = hook.schema(spec);
         schema.name = self.unused_name(schema.name);
         Ok(Attached {
             schema,

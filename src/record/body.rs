@@ -150,3 +150,12 @@ impl<'a> Body<'a> {
         self.first.iter().chain(self.second).copied()
     }
 }
+
+/// The same bytes, wherever they wrap.
+impl PartialEq for Body<'_> {
+    fn eq(&self, other: &Body<'_>) -> bool {
+        self.len() == other.len() && self.bytes().eq(other.bytes())
+    }
+}
+
+impl Eq for Body<'_> {}

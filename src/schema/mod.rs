@@ -75,7 +75,7 @@ impl Kind {
 }
 
 /// A field's value.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Value<'a> {
     /// An unsigned integer.
@@ -92,4 +92,38 @@ pub enum Value<'a> {
     Bytes(Body<'a>),
     /// It could not be read: a bad pointer on the way, or memory that was not there.
     Fault,
+}
+
+/// A field's value that outlives its event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OwnedValue {
+    /// As [`Value::Unsigned`].
+    Unsigned(u64),
+    /// As [`Value::Signed`].
+    Signed(i64),
+    /// As [`Value::Bool`].
+    Bool(bool),
+    /// As [`Value::Pointer`].
+    Pointer(u64),
+    /// As [`Value::Text`].
+    Text(Vec<u8>),
+    /// As [`Value::Bytes`].
+    Bytes(Vec<u8>),
+    /// As [`Value::Fault`].
+    Fault,
+}
+
+impl From<Value<'_>> for OwnedValue {
+    fn from(value: Value<'_>) -> OwnedValue {
+        match value {
+            Value::Unsigned(n) => OwnedValue::Unsigned(n),
+            Value::Signed(n) => OwnedValue::Signed(n),
+            Value::Bool(b) => OwnedValue::Bool(b),
+            Value::Pointer(p) => OwnedValue::Pointer(p),
+            Value::Text(bytes) => OwnedValue::Text(bytes.to_contiguous().into_owned()),
+            Value::Bytes(bytes) => OwnedValue::Bytes(bytes.to_contiguous().into_owned()),
+            Value::Fault => OwnedValue::Fault,
+        }
+    }
 }

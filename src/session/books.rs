@@ -66,6 +66,7 @@ fn cpu_report(session: &Session, cpu: u32) -> Option<CpuReport> {
         lost: stats.lost + stats.untold,
         kernel_lost: session.rings.kernel_lost(cpu),
         overwritten: 0,
+        faulty: reader.faulty,
         undecoded: reader.undecoded,
         corruptions: stats.corruptions,
         corrupt_bytes: stats.corrupt_bytes,

@@ -346,6 +346,7 @@ fn take(
                 return Ok(ControlFlow::Continue(()));
             };
             let told = reader.tell(&gaps, sink);
+            reader.faulty += u64::from(event.faulty());
             if limit.is_some_and(|limit| *delivered >= limit) {
                 reader.beyond += 1;
                 return told.map(|()| ControlFlow::Continue(()));

@@ -14,6 +14,8 @@ pub struct Reader {
     pub markers: u64,
     /// Samples that no schema fits.
     pub undecoded: u64,
+    /// Events with a field that could not be read.
+    pub faulty: u64,
     /// Events after the last that was asked for.
     pub beyond: u64,
     /// Events whose gap made the sink panic: they never reached it.
@@ -39,6 +41,7 @@ impl Reader {
             stream: Stream::new(cpu),
             markers: 0,
             undecoded: 0,
+            faulty: 0,
             beyond: 0,
             unhanded: 0,
             told: false,

@@ -89,7 +89,6 @@ impl Json {
             Value::Text(bytes) => return escape::json(&bytes.to_contiguous(), out),
             Value::Bytes(bytes) => escape::json_hex(&bytes.to_contiguous(), out),
             Value::Fault => key(b"null", out),
-            _ => {}
         }
         true
     }
@@ -119,7 +118,16 @@ impl Json {
             if std::str::from_utf8(&bytes).is_ok() {
                 continue;
             }
-            key(if !first { b"," } else if comm { b",\"args\":{" } else { b"\"args\":{" }, out);
+            key(
+                if !first {
+                    b","
+                } else if comm {
+                    b",\"args\":{"
+                } else {
+                    b"\"args\":{"
+                },
+                out,
+            );
             first = false;
             escape::json(field.name.as_bytes(), out);
             out.push(b':');

@@ -7,7 +7,7 @@ use crate::{
     Result,
     event::{Event, Gap, Wire},
     ledger::Report,
-    schema::Value,
+    schema::OwnedValue,
 };
 
 /// One thing that was told, with everything it borrowed copied.
@@ -27,7 +27,7 @@ pub enum Item {
         /// The event's name.
         name: String,
         /// Its fields, in the schema's order.
-        fields: Vec<(String, Value)>,
+        fields: Vec<(String, OwnedValue)>,
         /// Its raw bytes, padding included.
         raw: Vec<u8>,
     },
@@ -81,7 +81,7 @@ impl Sink for Memory {
             time: event.time,
             wire: event.wire,
             name: event.schema.name.clone(),
-            fields: event.fields().map(|(f, v)| (f.name.clone(), v)).collect(),
+            fields: event.fields().map(|(f, v)| (f.name.clone(), v.into())).collect(),
             raw: event.raw.to_contiguous().into_owned(),
         });
         Ok(())

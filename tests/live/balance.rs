@@ -47,7 +47,7 @@ impl Fate {
                 Item::Event { cpu, wire, time: its, fields, .. } if *cpu == self.cpu => {
                     anyhow::ensure!(wire.seq == next && self.taken[next as usize - 1], "{next}: {item:?}");
                     anyhow::ensure!(
-                        fields[0].1 == tracer::schema::Value::Pointer(u64::from(next) - 1),
+                        fields[0].1 == tracer::schema::OwnedValue::Pointer(u64::from(next) - 1),
                         "{item:?}"
                     );
                     anyhow::ensure!(*its > time, "not after {time:?}: {item:?}");

@@ -65,8 +65,6 @@ pub fn unsupported(spec: &Spec) -> Option<&'static str> {
     [
         (spec.provider == Provider::Usdt, "USDT probes (usdt:)"),
         (spec.provider == Provider::Object, "objects (o:)"),
-        (spec.fields.is_some(), "field lists ({…})"),
-        (spec.predicate.is_some(), "predicates (/…/)"),
         (wild(&spec.target) || in_category, "wildcards"),
     ]
     .into_iter()
