@@ -184,7 +184,9 @@ impl Symbols {
                 }
                 _ => {}
             }
-            if name.len().abs_diff(symbol.len()) <= 4 && !name.contains('.') {
+            // Few mistype the first letters, and a comparison with every symbol takes a second.
+            let alike = name.len().abs_diff(symbol.len()) <= 4 && name.get(..2) == symbol.get(..2);
+            if alike && !name.contains('.') {
                 found.near.push(name.to_owned());
             }
         }

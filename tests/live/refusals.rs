@@ -28,7 +28,7 @@ fn usage(ctx: &Context) -> Outcome {
         (&["--duration", "-3s"], &[]),
         (&["-n", "many"], &["-n"]),
         (&["--ring-total", "4K", "s:write"], &["--ring-total"]),
-        (&["-m", "8K", "--wakeup", "8K"], &["wake"]),
+        (&["-m", "8K", "--wakeup", "8K"], &["watermark", "8024"]),
         (&["-C", "77777"], &["CPU 77777"]),
         (&["-C", "1-0"], &["1-0"]),
         (&["-f", "xml"], &["xml", "json"]),
