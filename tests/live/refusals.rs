@@ -29,7 +29,7 @@ fn usage(ctx: &Context) -> Outcome {
         (&["-n", "many"], &["-n"]),
         (&["--ring-total", "4K", "s:write"], &["--ring-total"]),
         (&["-m", "8K", "--wakeup", "8K"], &["watermark", "8024"]),
-        (&["-C", "77777"], &["CPU 77777"]),
+        (&["-C", "7777"], &["CPU 7777"]),
         (&["-C", "1-0"], &["1-0"]),
         (&["-f", "xml"], &["xml", "json"]),
         (&["-t", "later"], &["later"]),
