@@ -162,10 +162,14 @@ static __always_inline struct tracer_level *claim(struct tracer_cpu *cpu, __u32 
 #endif
 }
 
-static __always_inline void release(struct tracer_cpu *cpu, struct tracer_level *level, __u32 index)
+static __always_inline void release(struct tracer_level *level)
 {
 #ifdef TRACER_STRICT_NESTING
-	cpu->depth = index;
+	__u32 key = bpf_get_smp_processor_id();
+	struct tracer_cpu *cpu = bpf_map_lookup_elem(&cpus, &key);
+
+	if (cpu)
+		cpu->depth = level->event.level;
 #else
 	*(volatile __u32 *)&level->busy = 0;
 #endif
@@ -196,16 +200,21 @@ static __always_inline void set_arg(struct tracer_event *event, __u32 i, __u64 v
 	*(volatile __u64 *)((void *)event + TRACER_EVENT_HEAD + 8 * i) = value;
 }
 
-/* Builds an event from `args` and emits it. */
-static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct ids ids,
-				const __u64 *args)
+/*
+ * Claims a level for an event and fills in all but its arguments, which the caller stores with
+ * set_arg before close_event; none is free, none is claimed.
+ *
+ * Nothing of an event is ever kept on the stack of a program. Kernels from 6.13 on give programs
+ * that need 64 bytes and more a stack for each CPU in place of the task's (check_max_stack_depth,
+ * kernel/bpf/verifier.c), and let uprobe programs of two tasks, one preempted by the other, run on
+ * the same one.
+ */
+static __always_inline struct tracer_level *open_event(struct tracer_accounts *mine, struct ids ids)
 {
 	__u32 key = bpf_get_smp_processor_id(), index = 0;
-	__u32 n = config.nargs + config.ret;
 	struct tracer_level *level;
 	struct tracer_event *event;
 	struct tracer_cpu *cpu;
-	long err;
 
 	cpu = bpf_map_lookup_elem(&cpus, &key);
 	level = cpu ? claim(cpu, &index) : 0;
@@ -227,13 +236,17 @@ static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct 
 	event->uid = bpf_get_current_uid_gid();
 	event->cgroup = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
-#pragma clang loop unroll(full)
-	for (__u32 i = 0; i < TRACER_ARGS; i++)
-		if (i < n)
-			set_arg(event, i, args[i]);
-	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, event,
-				    TRACER_EVENT_HEAD + 8 * n);
-	release(cpu, level, index);
+	return level;
+}
+
+/* Emits an event and gives its level back. */
+static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
+				       struct tracer_level *level)
+{
+	__u32 size = TRACER_EVENT_HEAD + 8 * (config.nargs + config.ret);
+	long err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &level->event, size);
+
+	release(level);
 	account_output(mine, err);
 	return 0;
 }

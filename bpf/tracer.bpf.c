@@ -28,42 +28,52 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define for_each_arg(i) _Pragma("clang loop unroll(full)") for (__u32 i = 0; i < 6; i++)
 
-static __always_inline void regs_args(struct pt_regs *ctx, __u64 *args)
+static __always_inline void set_regs(struct tracer_event *event, struct pt_regs *regs)
 {
-	args[0] = PT_REGS_PARM1(ctx);
-	args[1] = PT_REGS_PARM2(ctx);
-	args[2] = PT_REGS_PARM3(ctx);
-	args[3] = PT_REGS_PARM4(ctx);
-	args[4] = PT_REGS_PARM5(ctx);
-	args[5] = PT_REGS_PARM6(ctx);
+	if (config.nargs > 0)
+		set_arg(event, 0, PT_REGS_PARM1(regs));
+	if (config.nargs > 1)
+		set_arg(event, 1, PT_REGS_PARM2(regs));
+	if (config.nargs > 2)
+		set_arg(event, 2, PT_REGS_PARM3(regs));
+	if (config.nargs > 3)
+		set_arg(event, 3, PT_REGS_PARM4(regs));
+	if (config.nargs > 4)
+		set_arg(event, 4, PT_REGS_PARM5(regs));
+	if (config.nargs > 5)
+		set_arg(event, 5, PT_REGS_PARM6(regs));
 }
 
 /* kprobe and uprobe */
 SEC("kprobe")
 int probe_entry(struct pt_regs *ctx)
 {
-	__u64 args[8] = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	regs_args(ctx, args);
-	return emit(ctx, mine, ids, args);
+	set_regs(&level->event, ctx);
+	return close_event(ctx, mine, level);
 }
 
 /* kretprobe and uretprobe: the return value alone */
 SEC("kretprobe")
 int probe_return(struct pt_regs *ctx)
 {
-	__u64 args[8] = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	args[0] = PT_REGS_RC(ctx);
-	return emit(ctx, mine, ids, args);
+	set_arg(&level->event, 0, PT_REGS_RC(ctx));
+	return close_event(ctx, mine, level);
 }
 
 /*
@@ -83,101 +93,119 @@ int probe_return(struct pt_regs *ctx)
 SEC("fentry")
 int probe_fentry(__u64 *ctx)
 {
-	__u64 args[8] = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	for_each_arg(i) if (i < config.nargs) args[i] = trampoline_word(ctx, i);
-	return emit(ctx, mine, ids, args);
+	for_each_arg(i) if (i < config.nargs) set_arg(&level->event, i, trampoline_word(ctx, i));
+	return close_event(ctx, mine, level);
 }
 
 /* The return value first where there is one, then the arguments as they were at entry. */
 SEC("fexit")
 int probe_fexit(__u64 *ctx)
 {
-	__u64 args[8] = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i <= 12; i++)
 		if (config.ret && config.func_args == i)
-			args[0] = trampoline_word(ctx, i);
-	for_each_arg(i) if (i < config.nargs) args[(i + config.ret) & 7] = trampoline_word(ctx, i);
-	return emit(ctx, mine, ids, args);
+			set_arg(&level->event, 0, trampoline_word(ctx, i));
+	for_each_arg(i) if (i < config.nargs)
+	{
+		if (config.ret)
+			set_arg(&level->event, i + 1, trampoline_word(ctx, i));
+		else
+			set_arg(&level->event, i, trampoline_word(ctx, i));
+	}
+	return close_event(ctx, mine, level);
 }
 
 /* A tracepoint's record: integers where the format says they lie. */
 SEC("tracepoint")
 int probe_tracepoint(void *ctx)
 {
-	__u64 args[8] = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	for_each_arg(i) if (i < config.nargs) bpf_probe_read_kernel(
-		&args[i], config.field_size[i] & 15, ctx + config.field_offset[i]);
-	return emit(ctx, mine, ids, args);
+	for_each_arg(i) if (i < config.nargs)
+	{
+		set_arg(&level->event, i, 0);
+		bpf_probe_read_kernel((void *)&level->event + TRACER_EVENT_HEAD + 8 * i,
+				      config.field_size[i] & 15, ctx + config.field_offset[i]);
+	}
+	return close_event(ctx, mine, level);
 }
 
 /* A raw tracepoint; also what BPF_PROG_TEST_RUN drives. */
 SEC("raw_tp")
 int probe_raw_tp(__u64 *ctx)
 {
-	__u64 args[8] = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	for_each_arg(i) if (i < config.nargs) args[i] = ctx_word(ctx, i);
-	return emit(ctx, mine, ids, args);
+	for_each_arg(i) if (i < config.nargs) set_arg(&level->event, i, ctx_word(ctx, i));
+	return close_event(ctx, mine, level);
 }
 
 /* System calls. The wrapper's one parameter points at the caller's registers. */
 
-static __always_inline void syscall_args_read(struct pt_regs *regs, __u64 *args)
+static __always_inline void syscall_args_read(struct tracer_event *event, struct pt_regs *regs)
 {
 	if (config.nargs > 0)
-		args[0] = PT_REGS_PARM1_CORE_SYSCALL(regs);
+		set_arg(event, 0, PT_REGS_PARM1_CORE_SYSCALL(regs));
 	if (config.nargs > 1)
-		args[1] = PT_REGS_PARM2_CORE_SYSCALL(regs);
+		set_arg(event, 1, PT_REGS_PARM2_CORE_SYSCALL(regs));
 	if (config.nargs > 2)
-		args[2] = PT_REGS_PARM3_CORE_SYSCALL(regs);
+		set_arg(event, 2, PT_REGS_PARM3_CORE_SYSCALL(regs));
 	if (config.nargs > 3)
-		args[3] = PT_REGS_PARM4_CORE_SYSCALL(regs);
+		set_arg(event, 3, PT_REGS_PARM4_CORE_SYSCALL(regs));
 	if (config.nargs > 4)
-		args[4] = PT_REGS_PARM5_CORE_SYSCALL(regs);
+		set_arg(event, 4, PT_REGS_PARM5_CORE_SYSCALL(regs));
 	if (config.nargs > 5)
-		args[5] = PT_REGS_PARM6_CORE_SYSCALL(regs);
+		set_arg(event, 5, PT_REGS_PARM6_CORE_SYSCALL(regs));
 }
 
 /* The same where the verifier knows that `regs` points at registers: no helper is called. */
-static __always_inline void syscall_args_direct(struct pt_regs *regs, __u64 *args)
+static __always_inline void syscall_args_direct(struct tracer_event *event, struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
 	if (config.nargs > 0)
-		args[0] = regs->di;
+		set_arg(event, 0, regs->di);
 	if (config.nargs > 1)
-		args[1] = regs->si;
+		set_arg(event, 1, regs->si);
 	if (config.nargs > 2)
-		args[2] = regs->dx;
+		set_arg(event, 2, regs->dx);
 	if (config.nargs > 3)
-		args[3] = regs->r10;
+		set_arg(event, 3, regs->r10);
 	if (config.nargs > 4)
-		args[4] = regs->r8;
+		set_arg(event, 4, regs->r8);
 	if (config.nargs > 5)
-		args[5] = regs->r9;
+		set_arg(event, 5, regs->r9);
 #else
 	if (config.nargs > 0)
-		args[0] = regs->orig_x0;
-	for_each_arg(i) if (i > 0 && i < config.nargs) args[i] = regs->regs[i];
+		set_arg(event, 0, regs->orig_x0);
+	for_each_arg(i) if (i > 0 && i < config.nargs) set_arg(event, i, regs->regs[i]);
 #endif
 }
 
@@ -203,27 +231,31 @@ static __always_inline bool this_syscall(struct tracer_accounts *mine, long id)
 SEC("fentry")
 int syscall_fentry(__u64 *ctx)
 {
-	__u64 args[8] = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	syscall_args_direct((struct pt_regs *)ctx[0], args);
-	return emit(ctx, mine, ids, args);
+	syscall_args_direct(&level->event, (struct pt_regs *)ctx[0]);
+	return close_event(ctx, mine, level);
 }
 
 SEC("kprobe")
 int syscall_kprobe(struct pt_regs *ctx)
 {
-	__u64 args[8] = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	syscall_args_read((struct pt_regs *)PT_REGS_PARM1(ctx), args);
-	return emit(ctx, mine, ids, args);
+	syscall_args_read(&level->event, (struct pt_regs *)PT_REGS_PARM1(ctx));
+	return close_event(ctx, mine, level);
 }
 
 /* The number is looked at before the task: every system call of the machine comes by. */
@@ -231,8 +263,8 @@ int syscall_kprobe(struct pt_regs *ctx)
 	SEC(SECTION)                                                                               \
 	int NAME(__u64 *ctx)                                                                       \
 	{                                                                                          \
-		__u64 args[8] = {};                                                                \
 		struct tracer_accounts *mine = my_accounts();                                      \
+		struct tracer_level *level;                                                        \
 		struct ids ids;                                                                    \
                                                                                                    \
 		if (!mine)                                                                         \
@@ -247,8 +279,11 @@ int syscall_kprobe(struct pt_regs *ctx)
 			count(mine->filtered);                                                     \
 			return 0;                                                                  \
 		}                                                                                  \
-		READ((struct pt_regs *)ctx[0], args);                                              \
-		return emit(ctx, mine, ids, args);                                                 \
+		level = open_event(mine, ids);                                                     \
+		if (!level)                                                                        \
+			return 0;                                                                  \
+		READ(&level->event, (struct pt_regs *)ctx[0]);                                     \
+		return close_event(ctx, mine, level);                                              \
 	}
 
 SYS_ENTER(syscall_tp_btf, "tp_btf/sys_enter", syscall_args_direct)
@@ -320,8 +355,7 @@ int follow_fork(__u64 *ctx)
 		return 0;
 	count(mine->fired);
 	how = bpf_map_lookup_elem(&targets, &ids.tgid);
-	if (!how || !(*how & TRACER_TARGET_PROCESS) ||
-	    child->pid != child->tgid) {
+	if (!how || !(*how & TRACER_TARGET_PROCESS) || child->pid != child->tgid) {
 		count(mine->filtered);
 		return 0;
 	}
