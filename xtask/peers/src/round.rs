@@ -2,6 +2,7 @@
 
 use anyhow::{Result, ensure};
 use libbpf_rs::MapHandle;
+use nix::time::{ClockId, clock_gettime};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use tracer::ledger::Accounts;
@@ -55,6 +56,8 @@ pub struct Round {
     pub seconds: f64,
     /// Nanoseconds a write.
     pub ns: f64,
+    /// Of one CPU, by the reader.
+    pub cpu: f64,
 }
 
 /// What a reader runs on.
@@ -67,6 +70,8 @@ pub struct Stage<'a> {
     until: Option<Instant>,
     writer: Option<Writer>,
     written: (u64, Duration),
+    cpu_at: Duration,
+    pub cpu_used: Duration,
 }
 
 impl Stage<'_> {
@@ -81,6 +86,7 @@ impl Stage<'_> {
     /// Starts the writer.
     pub fn begin(&mut self) -> Result<()> {
         self.writer = Some(Writer::start(self.cpu)?);
+        self.cpu_at = thread_cpu();
         self.until = Some(Instant::now() + self.duration);
         Ok(())
     }
@@ -92,6 +98,7 @@ impl Stage<'_> {
 
     /// Stops the writer.
     pub fn end(&mut self) {
+        self.cpu_used = thread_cpu() - self.cpu_at;
         self.written = self.writer.take().map(Writer::stop).unwrap_or_default();
     }
 
@@ -103,7 +110,16 @@ impl Stage<'_> {
 
 /// Runs one round. An error where a record is not accounted for: no rate without its loss.
 pub fn measure(peer: &Peer, bench: &Bench, cpu: u32, duration: Duration) -> Result<Round> {
-    let mut stage = Stage { bench, cpu, duration, until: None, writer: None, written: (0, Duration::ZERO) };
+    let mut stage = Stage {
+        bench,
+        cpu,
+        duration,
+        until: None,
+        writer: None,
+        written: (0, Duration::ZERO),
+        cpu_at: Duration::ZERO,
+        cpu_used: Duration::ZERO,
+    };
     let before = accounts(bench);
     let seen = (peer.run)(&mut stage)?;
     let after = accounts(bench);
@@ -114,7 +130,17 @@ pub fn measure(peer: &Peer, bench: &Bench, cpu: u32, duration: Duration) -> Resu
     ensure!(emitted == seen.received + seen.markers, "{emitted} emitted, and seen: {seen:?}");
     ensure!(refused == seen.lost, "{refused} refused, and seen: {seen:?}");
     ensure!(calls == seen.received + seen.lost, "{calls} writes, and seen: {seen:?}");
-    Ok(Round { seen, seconds: time.as_secs_f64(), ns: time.as_nanos() as f64 / calls.max(1) as f64 })
+    Ok(Round {
+        cpu: stage.cpu_used.as_secs_f64() / time.as_secs_f64(),
+        seen,
+        seconds: time.as_secs_f64(),
+        ns: time.as_nanos() as f64 / calls.max(1) as f64,
+    })
+}
+
+/// CPU time of this thread.
+fn thread_cpu() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 fn accounts(bench: &Bench) -> Accounts {

@@ -5,8 +5,8 @@ use crate::round::{Peer, Round};
 /// Prints a line a reader; returns ours against the second, by the median of the rounds' ratios.
 pub fn print(peers: &[Peer], rounds: &[Vec<Round>]) -> f64 {
     println!(
-        "{:<34} {:>10} {:>10} {:>7} {:>9} {:>9} {:>10}",
-        "reader", "events/s", "lost", "lost %", "ns/write", "waits/s", "ours/this"
+        "{:<34} {:>10} {:>10} {:>7} {:>9} {:>9} {:>6} {:>10}",
+        "reader", "events/s", "lost", "lost %", "ns/write", "waits/s", "CPU %", "ours/this"
     );
     let mut first = f64::NAN;
     for (which, (peer, its)) in peers.iter().zip(rounds).enumerate() {
@@ -16,13 +16,14 @@ pub fn print(peers: &[Peer], rounds: &[Vec<Round>]) -> f64 {
             first = ratio;
         }
         println!(
-            "{:<34} {:>10.0} {:>10.0} {:>7.2} {:>9.0} {:>9.0} {:>10.2}",
+            "{:<34} {:>10.0} {:>10.0} {:>7.2} {:>9.0} {:>9.0} {:>6.1} {:>10.2}",
             peer.name,
             of(rate),
             of(|r| r.seen.lost as f64),
             of(|r| 100.0 * r.seen.lost as f64 / (r.seen.received + r.seen.lost).max(1) as f64),
             of(|r| r.ns),
             of(|r| r.seen.waits as f64 / r.seconds),
+            of(|r| 100.0 * r.cpu),
             ratio,
         );
     }
