@@ -14,6 +14,7 @@
 //! the start; the end of each ring is proved by a marker, so there is none at the stop. No term of the ledger is
 //! found by subtraction. Whatever a sink does (fails, panics, is stuck), the rings are read and counted.
 
+pub mod arrays;
 mod books;
 mod host;
 mod reader;
@@ -107,7 +108,7 @@ impl Session {
                     .with_help("it can from 5.8 on, for whoever has CAP_SYS_ADMIN; leave it off (no -v)")
             })?;
         }
-        let rings = Set::open(&options.rings, Some(probes.array()))?;
+        let rings = Set::open(&options.rings, Some(arrays::of_probes(&probes)))?;
         let readers = (0..probes.possible_cpus()).map(Reader::new).collect();
         let now = Instant::now();
         Ok(Session {

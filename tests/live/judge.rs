@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use tracer::probe::Bench;
 use tracer::record::sample_type;
 use tracer::ring::{Budget, ItemKind, Options, Set};
+use tracer::session::arrays;
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -31,7 +32,7 @@ fn compare(ctx: &Context, pages: usize, rounds: usize, unread: usize, seed: u64)
     let payload = dice.bytes(4096);
     bench.set_payload(&payload)?;
     let options = Options { size: pages * 4096, sample_type: sample_type::RAW, ..Options::default() };
-    let mut set = Set::open(&options, Some(bench.array()))?;
+    let mut set = Set::open(&options, Some(arrays::of_bench(&bench)))?;
     let twin = second(bench.twin())?;
     let slots = bench.possible_cpus() as usize;
     let theirs: RefCell<Vec<Vec<Told>>> = RefCell::new((0..slots).map(|_| Vec::new()).collect());

@@ -15,25 +15,42 @@
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
 //! | `probes` | every kind of probe and its values |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
+//! | `preempt` | programs that interrupt each other |
+//! | `hotplug` | CPUs that come and go |
+//! | `theft` | a slot that somebody else empties |
+//! | `rights` | users without rights, lockdown, rights given up |
+//! | `refusals` | what cannot be, its reason and its exit code |
+//! | `filters` | which tasks are traced |
+//! | `command` | `-- CMD`, limits, files, forms |
+//! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
 
 mod balance;
 mod child;
+mod command;
 mod context;
 mod damage;
+mod filters;
 mod guest;
 mod harness;
+mod hotplug;
 mod house;
 mod job;
 mod judge;
 mod kit;
 mod losses;
+mod pipes;
+mod preempt;
 mod probes;
 mod program;
+mod refusals;
+mod rights;
 mod rings;
 mod sessions;
+mod signals;
 mod table;
+mod theft;
 mod trace;
 mod unmap;
 mod wild;
@@ -55,6 +72,15 @@ const TESTS: &[&[Test]] = &[
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,
+    preempt::TESTS,
+    hotplug::TESTS,
+    theft::TESTS,
+    rights::TESTS,
+    refusals::TESTS,
+    filters::TESTS,
+    command::TESTS,
+    pipes::TESTS,
+    signals::TESTS,
 ];
 
 fn main() -> ExitCode {

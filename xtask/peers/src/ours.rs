@@ -7,11 +7,12 @@ use std::time::Duration;
 use tracer::frontend::{Control, Pace, Poller};
 use tracer::record::sample_type;
 use tracer::ring::{Budget, ItemKind, Options, Set};
+use tracer::session::arrays;
 
 /// One round.
 pub fn run(stage: &mut Stage<'_>) -> Result<Seen> {
     let options = Options { sample_type: sample_type::RAW, max_raw: 16, ..Options::default() };
-    let mut set = Set::open(&options, Some(stage.bench.array()))?;
+    let mut set = Set::open(&options, Some(arrays::of_bench(stage.bench)))?;
     let (control, mut poller, mut pace) = (Control::new()?, Poller::new()?, Pace::new(options.wake.sweep()));
     poller.register(&set, 0, &control)?;
     let mut seen = Seen::default();

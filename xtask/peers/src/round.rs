@@ -2,13 +2,12 @@
 
 use anyhow::{Result, ensure};
 use libbpf_rs::MapHandle;
-use nix::time::{ClockId, clock_gettime};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use tracer::ledger::Accounts;
 use tracer::probe::Bench;
 
-use crate::workload::Writer;
+use crate::workload::{Writer, Written, thread_cpu};
 
 /// A reader.
 pub struct Peer {
@@ -54,7 +53,7 @@ pub struct Round {
     pub seen: Seen,
     /// Seconds of the writer's work.
     pub seconds: f64,
-    /// Nanoseconds a write.
+    /// Nanoseconds of the writer's CPU time a write.
     pub ns: f64,
     /// Of one CPU, by the reader.
     pub cpu: f64,
@@ -69,9 +68,9 @@ pub struct Stage<'a> {
     duration: Duration,
     until: Option<Instant>,
     writer: Option<Writer>,
-    written: (u64, Duration),
+    written: Written,
     cpu_at: Duration,
-    pub cpu_used: Duration,
+    cpu_used: Duration,
 }
 
 impl Stage<'_> {
@@ -116,14 +115,14 @@ pub fn measure(peer: &Peer, bench: &Bench, cpu: u32, duration: Duration) -> Resu
         duration,
         until: None,
         writer: None,
-        written: (0, Duration::ZERO),
+        written: Written::default(),
         cpu_at: Duration::ZERO,
         cpu_used: Duration::ZERO,
     };
     let before = accounts(bench);
     let seen = (peer.run)(&mut stage)?;
     let after = accounts(bench);
-    let (calls, time) = stage.written;
+    let Written { calls, time, .. } = stage.written;
     let emitted = after.emitted - before.emitted;
     let refused = after.failed.enospc - before.failed.enospc;
     ensure!(seen.wrong == 0, "{} records are not what was sent", seen.wrong);
@@ -134,13 +133,8 @@ pub fn measure(peer: &Peer, bench: &Bench, cpu: u32, duration: Duration) -> Resu
         cpu: stage.cpu_used.as_secs_f64() / time.as_secs_f64(),
         seen,
         seconds: time.as_secs_f64(),
-        ns: time.as_nanos() as f64 / calls.max(1) as f64,
+        ns: stage.written.ns(),
     })
-}
-
-/// CPU time of this thread.
-fn thread_cpu() -> Duration {
-    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
 fn accounts(bench: &Bench) -> Accounts {

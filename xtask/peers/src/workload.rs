@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use std::fs::File;
 use std::io::Write;
@@ -10,10 +11,33 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// What a writer did.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Written {
+    /// Calls.
+    pub calls: u64,
+    /// For how long.
+    pub time: Duration,
+    /// The thread's CPU time: on a busy machine others take their share of its CPU.
+    pub cpu_time: Duration,
+}
+
+impl Written {
+    /// Nanoseconds of CPU time a call, the loop around it included.
+    pub fn ns(&self) -> f64 {
+        self.cpu_time.as_nanos() as f64 / self.calls.max(1) as f64
+    }
+}
+
+/// CPU time of this thread.
+pub fn thread_cpu() -> Duration {
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
+}
+
 /// The running thread.
 pub struct Writer {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<(u64, Duration)>,
+    thread: JoinHandle<Written>,
 }
 
 impl Writer {
@@ -26,21 +50,21 @@ impl Writer {
         set.set(cpu as usize).context("no such CPU")?;
         let thread = std::thread::spawn(move || {
             if sched_setaffinity(Pid::from_raw(0), &set).is_err() {
-                return (0, Duration::ZERO);
+                return Written::default();
             }
-            let (started, mut calls) = (Instant::now(), 0);
+            let (started, cpu_started, mut calls) = (Instant::now(), thread_cpu(), 0);
             while !told.load(Ordering::Relaxed) {
                 for _ in 0..64 {
                     calls += u64::from(null.write(b"x").is_ok());
                 }
             }
-            (calls, started.elapsed())
+            Written { calls, time: started.elapsed(), cpu_time: thread_cpu() - cpu_started }
         });
         Ok(Self { stop, thread })
     }
 
-    /// Ends it; how often it wrote, and for how long.
-    pub fn stop(self) -> (u64, Duration) {
+    /// Ends it.
+    pub fn stop(self) -> Written {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_default()
     }
@@ -50,8 +74,7 @@ impl Writer {
 pub fn untraced(cpu: u32) -> Result<f64> {
     let writer = Writer::start(cpu)?;
     std::thread::sleep(Duration::from_millis(200));
-    let (calls, time) = writer.stop();
-    Ok(time.as_nanos() as f64 / calls.max(1) as f64)
+    Ok(writer.stop().ns())
 }
 
 /// Keeps this thread off `cpu` where there is another.

@@ -3,13 +3,15 @@
 use super::{File, Finding};
 
 /// The files that may hold unsafe code.
-const UNSAFE: [&str; 11] = [
+const UNSAFE: [&str; 13] = [
     "src/probe/counters.rs",
     "src/probe/libbpf.rs",
+    "src/ring/array.rs",
     "src/ring/heap.rs",
     "src/ring/mapping.rs",
     "src/ring/slots.rs",
     "src/ring/sys.rs",
+    "src/session/arrays.rs",
     "tests/it/bpf.rs",
     "tests/it/ring_live.rs",
     "tests/live/program.rs",
