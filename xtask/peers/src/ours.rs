@@ -13,14 +13,14 @@ use tracer::session::arrays;
 pub fn run(stage: &mut Stage<'_>) -> Result<Seen> {
     let options = Options { sample_type: sample_type::RAW, max_raw: 16, ..Options::default() };
     let mut set = Set::open(&options, Some(arrays::of_bench(stage.bench)))?;
-    let (control, mut poller, mut pace) = (Control::new()?, Poller::new()?, Pace::new(options.wake.sweep()));
+    let (control, mut poller, mut pace) = (Control::new()?, Poller::new()?, Pace::new(&set));
     poller.register(&set, 0, &control)?;
     let mut seen = Seen::default();
     let budget = Budget { time: Some(Duration::from_millis(50)), ..Budget::ALL };
     stage.begin()?;
     while !stage.over() {
         let drained = drain(&mut set, budget, &mut seen);
-        pace.count(drained.records);
+        pace.count(&drained);
         if !drained.more {
             seen.waits += 1;
             poller.wait(pace.sweep(), &control)?;
