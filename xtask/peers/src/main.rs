@@ -92,7 +92,7 @@ fn measure() -> Result<ExitCode> {
     Ok(match asked.at_least {
         Some(least) if worst < least => {
             eprintln!(
-                "ours is at {worst:.2} of the 2015 sample's manner, and was to be at {least:.2} at least"
+                "ours is at {worst:.2} of the 2015 sample's manner by CPU time, and was to be at {least:.2} at least"
             );
             ExitCode::FAILURE
         }
