@@ -296,7 +296,7 @@ static __always_inline __u32 child_id(struct task_struct *child)
 	int nr = 0;
 
 	if (!config.pidns_ino)
-		return BPF_CORE_READ(child, tgid);
+		return child->tgid;
 	level = BPF_CORE_READ(parent, thread_pid, level);
 	pid = BPF_CORE_READ(child, thread_pid);
 	bpf_core_read(&nr, sizeof(nr),
@@ -304,7 +304,11 @@ static __always_inline __u32 child_id(struct task_struct *child)
 	return nr;
 }
 
-SEC("raw_tp/sched_process_fork")
+/*
+ * The programs that follow processes read tasks directly, with no helper: those are refused under
+ * lockdown=confidentiality.
+ */
+SEC("tp_btf/sched_process_fork")
 int follow_fork(__u64 *ctx)
 {
 	struct task_struct *child = (void *)ctx[1];
@@ -317,7 +321,7 @@ int follow_fork(__u64 *ctx)
 	count(mine->fired);
 	how = bpf_map_lookup_elem(&targets, &ids.tgid);
 	if (!how || !(*how & TRACER_TARGET_PROCESS) ||
-	    BPF_CORE_READ(child, pid) != BPF_CORE_READ(child, tgid)) {
+	    child->pid != child->tgid) {
 		count(mine->filtered);
 		return 0;
 	}
@@ -329,8 +333,8 @@ int follow_fork(__u64 *ctx)
 	return 0;
 }
 
-SEC("raw_tp/sched_process_exec")
-int follow_exec(void *ctx)
+SEC("tp_btf/sched_process_exec")
+int follow_exec(__u64 *ctx)
 {
 	struct tracer_accounts *mine = my_accounts();
 	struct ids ids = my_ids();
@@ -350,7 +354,7 @@ int follow_exec(void *ctx)
 }
 
 /* A process id may be used again: it is forgotten when the last thread has gone. */
-SEC("raw_tp/sched_process_exit")
+SEC("tp_btf/sched_process_exit")
 int follow_exit(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
@@ -360,7 +364,7 @@ int follow_exit(__u64 *ctx)
 	if (!mine)
 		return 0;
 	count(mine->fired);
-	if (!BPF_CORE_READ(task, signal, live.counter) && !bpf_map_delete_elem(&targets, &ids.tgid))
+	if (!task->signal->live.counter && !bpf_map_delete_elem(&targets, &ids.tgid))
 		count(mine->stored);
 	else
 		count(mine->filtered);

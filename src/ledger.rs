@@ -154,7 +154,7 @@ pub struct CpuReport {
     pub holes: u64,
     /// Records lost for want of room, as BPF counted them (ENOSPC).
     pub enospc: u64,
-    /// The same as LOST records told it.
+    /// The same as LOST records told it, and the kernel's count of what a ring that was replaced lost last.
     pub lost: u64,
     /// The same as the kernel counted it (`PERF_FORMAT_LOST`), where it does.
     pub kernel_lost: Option<u64>,

@@ -23,6 +23,7 @@ use crate::{
     probe::Bench,
     record::{Body, sample_type},
     ring::{self, Budget, ItemKind, Set},
+    session::arrays,
 };
 
 /// Bytes of a record's payload: thread ids and a cookie.
@@ -101,7 +102,7 @@ pub fn run(options: &Options) -> Result<Outcome> {
 
     let rings = ring::Options { sample_type: sample_type::RAW, max_raw: PAYLOAD, ..options.rings.clone() };
     let (mut bench, attached) = Bench::attach(std::process::id())?;
-    let mut set = Set::open(&rings, Some(bench.array()))?;
+    let mut set = Set::open(&rings, Some(arrays::of_bench(&bench)))?;
     let mut seen = Seen::default();
     let control = Control::new()?;
     let mut poller = Poller::new()?;

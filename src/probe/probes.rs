@@ -132,7 +132,7 @@ impl Probes {
         }
         for (name, tracepoint) in FOLLOWERS {
             let program = self.base.progs_mut().find(|p| p.name() == name);
-            let link = program.map(|p| p.attach_raw_tracepoint(tracepoint)).transpose().map_err(|e| {
+            let link = program.map(|p| p.attach_trace()).transpose().map_err(|e| {
                 Error::caused(
                     ErrorKind::Attach,
                     format!("following processes by the raw tracepoint {tracepoint}"),
@@ -204,14 +204,23 @@ impl Probes {
             hook.configure(c)
         })?;
         let object = open.load()?;
+        let mut schema = hook.schema(spec);
+        schema.name = self.unused_name(schema.name);
         Ok(Attached {
-            schema: hook.schema(spec),
+            schema,
             how: hook.how.to_string(),
             passed_over: Vec::new(),
             program: name,
             object,
             link: None,
         })
+    }
+
+    /// A name that no other probe's events have: what two probes emit must be told apart.
+    fn unused_name(&self, name: String) -> String {
+        let taken = |name: &str| self.attached.iter().any(|a| a.schema.name == name);
+        let mut names = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}_{n}")));
+        names.find(|n| !taken(n)).unwrap_or(name)
     }
 
     /// Loads a probe that fires by [`Probes::fire`] alone: the same program as a raw tracepoint's.

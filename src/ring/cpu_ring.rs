@@ -5,13 +5,16 @@ use std::{ops::ControlFlow, os::fd::AsFd};
 use super::{
     attr::{Attr, OutputEvent},
     budget::Left,
-    forward::{Forward, Hand},
+    forward::{Forward, Hand, Place},
     mapping::Mapping,
     size::{explain_mmap, explain_open},
     stats::Stats,
     sys,
 };
-use crate::error::{Error, ErrorKind, Result};
+use crate::{
+    error::{Error, ErrorKind, Result},
+    record::Lost,
+};
 
 /// One output event and its ring.
 pub(super) struct Ring {
@@ -34,6 +37,14 @@ impl Ring {
             Error::caused(ErrorKind::Runtime, format!("enabling the output event of CPU {cpu}"), e)
         })?;
         Ok(Some(Ring { event: Some(event), reader }))
+    }
+
+    /// Of a ring that is read to its end and not written any more: what was lost after its last record. A LOST
+    /// record tells that only before a record that follows, and none will.
+    fn untold(&self) -> Option<Lost> {
+        let event = self.event.as_ref()?;
+        let lost = event.lost()?.checked_sub(self.reader.stats.lost).filter(|lost| *lost != 0)?;
+        Some(Lost { id: event.id().unwrap_or(0), lost, sample_id: None })
     }
 }
 
@@ -78,9 +89,15 @@ impl CpuRing {
         while flow.is_continue() && !self.retiring.is_empty() && !left.spent() {
             let old = &mut self.retiring[0];
             flow = old.reader.drain(left, hand);
-            if old.reader.unread() == 0 {
+            if flow.is_continue() && old.reader.unread() == 0 {
                 let old = self.retiring.remove(0);
+                let place = Place { cpu: self.cpu, position: old.reader.position() };
+                let untold = old.untold();
                 self.retire(&old);
+                self.retired.replaced += 1;
+                if let Some(lost) = untold {
+                    flow = hand.untold(&mut self.retired, place, lost);
+                }
             }
         }
         if let Some(live) = &mut self.live

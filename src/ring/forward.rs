@@ -8,16 +8,18 @@ use super::{
     mapping::{Mapping, distance},
     stats::Stats,
 };
-use crate::record::{Body, Header, Record};
+use crate::record::{Body, Header, Lost, Record};
 
 /// How many records are handed over between two looks at the clock, where a drain has a time budget.
 const TIME_CHECK: u64 = 16;
 
-/// What a drain hands its records to. Two functions, so that the one that is called for every record is called
-/// from one place, and can become part of the loop there.
+/// What a drain hands its records to. Several functions, so that the one that is called for every record is
+/// called from one place, and can become part of the loop there.
 pub(super) trait Hand {
     fn record(&mut self, stats: &mut Stats, place: Place, record: Record<'_>) -> ControlFlow<()>;
     fn corruption(&mut self, corruption: Corruption) -> ControlFlow<()>;
+    /// A ring ends here that lost records after its last: no LOST record will tell it.
+    fn untold(&mut self, stats: &mut Stats, place: Place, lost: Lost) -> ControlFlow<()>;
 }
 
 /// Where a record lies.

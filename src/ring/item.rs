@@ -16,7 +16,8 @@ pub struct Item<'a> {
     pub cpu: u32,
     /// Its position in that ring: the bytes ever written before it.
     pub position: u64,
-    /// The record as it lies in the ring; `None` of a corruption that is no record.
+    /// The record as it lies in the ring; `None` of a corruption that is no record, and of a loss at the end of
+    /// a ring that was replaced: the kernel's count told it.
     pub record: Option<Record<'a>>,
     /// What it is.
     pub kind: ItemKind<'a>,
@@ -50,6 +51,11 @@ impl<F: FnMut(u32, Entry<'_>) -> ControlFlow<()>> Hand for Entries<F> {
     fn corruption(&mut self, corruption: Corruption) -> ControlFlow<()> {
         self.0(corruption.cpu, Entry::Corruption(corruption))
     }
+
+    #[cold]
+    fn untold(&mut self, _: &mut Stats, _: Place, _: Lost) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
 }
 
 /// Tells records apart, counts what is no sample, and hands them over.
@@ -78,6 +84,13 @@ impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Hand for Items<F> {
     fn corruption(&mut self, corruption: Corruption) -> ControlFlow<()> {
         let Corruption { cpu, position, .. } = corruption;
         (self.f)(Item { cpu, position, record: None, kind: ItemKind::Corruption(corruption) })
+    }
+
+    #[cold]
+    fn untold(&mut self, stats: &mut Stats, place: Place, lost: Lost) -> ControlFlow<()> {
+        let Place { cpu, position } = place;
+        stats.untold += lost.lost;
+        (self.f)(Item { cpu, position, record: None, kind: ItemKind::Lost(lost) })
     }
 }
 

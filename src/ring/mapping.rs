@@ -140,8 +140,8 @@ impl Mapping {
         // `data_tail` has given back (`__perf_output_begin`, kernel/events/ring_buffer.c, checks CIRC_SPACE
         // against `data_tail`; `Writer::write` does the same), while `data_tail` moves only by `commit` and
         // `give_up`, which take `&mut self`. The exception is a record above 65,516 raw bytes, which runs
-        // over its reservation: nobody may output one into a ring that is read by reference, which is the
-        // contract of `Set::open`.
+        // over its reservation: nobody outputs one into a ring that is read by reference, which is what
+        // `Array::bounded` asks for.
         unsafe {
             let piece = |offset, len| std::slice::from_raw_parts(self.data.add(offset).as_ptr(), len);
             [piece(offset, first), piece(0, len - first)]

@@ -23,6 +23,7 @@
 //! write. Unsafe code is in `mapping`, `sys` and `slots` only, and in the mock's
 //! `heap`.
 
+mod array;
 mod attr;
 mod budget;
 mod cpu_ring;
@@ -44,6 +45,7 @@ mod stats;
 mod sys;
 mod wake;
 
+pub use array::Array;
 pub use budget::{Budget, Drained};
 pub use entry::{Corruption, CorruptionCause, Entry};
 pub use forward::Forward;

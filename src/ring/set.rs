@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Entry, Item,
+    Array, Entry, Item,
     attr::Attr,
     budget::{Budget, Drained, Left},
     cpu_ring::{CpuRing, Ring},
@@ -44,9 +44,8 @@ impl Set {
     /// programs can output; put rings in place before attaching any. A CPU that is offline is no error:
     /// [`Set::rescan`] gives it a ring once it is back.
     ///
-    /// The rings are read **by reference**. So every program that outputs into `array` must keep to 65,516
-    /// bytes a record (a larger one runs over records that nobody has read yet), and nothing else may write
-    /// these rings. Programs of one's own keep that by their construction.
+    /// The rings are read by reference, which is sound by the promise that an [`Array`] stands for. Without an
+    /// array nothing outputs into them, but by `PERF_EVENT_IOC_SET_OUTPUT`.
     ///
     /// Nothing here waits. Where it fails, nothing stays open and every slot it filled is empty again.
     ///
@@ -55,7 +54,7 @@ impl Set {
     /// Usage: a size, wake rule, largest sample or CPU that cannot be, each with the arithmetic. Precondition:
     /// the kernel or a limit refuses (EACCES, EMFILE, EPERM by mlock limits; [`lockable`](super::lockable) says
     /// what would fit).
-    pub fn open(options: &Options, array: Option<BorrowedFd<'_>>) -> Result<Set> {
+    pub fn open(options: &Options, array: Option<Array<'_>>) -> Result<Set> {
         let (size, attr) = (round(options.size)?, options.attr()?);
         let possible = cpus::possible()?;
         let wanted = match &options.cpus {
@@ -71,7 +70,7 @@ impl Set {
                 cpus
             }
         };
-        let slots = array.map(Slots::new).transpose()?;
+        let slots = array.map(|array| Slots::new(array.fd())).transpose()?;
         let options = options.clone();
         let mut set = Set { options, size, attr, slots, wanted, rings: Vec::new(), start: 0 };
         let online = cpus::online()?;
@@ -220,6 +219,13 @@ impl Set {
         event.pause(pause).map_err(|e| {
             Error::caused(crate::ErrorKind::Runtime, format!("pausing the ring of CPU {cpu}"), e)
         })
+    }
+
+    /// Ends every pause. A ring that somebody else has unmapped has none.
+    pub fn resume(&mut self) {
+        for event in self.rings.iter().filter_map(|ring| ring.live.as_ref()?.event.as_ref()) {
+            let _ = event.pause(false);
+        }
     }
 
     /// Empties the slots, unmaps and closes every ring. What is still unread is gone: drain first. Counts stay

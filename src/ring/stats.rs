@@ -14,6 +14,11 @@ pub struct Stats {
     pub lost_records: u64,
     /// The sum of what LOST records say was lost.
     pub lost: u64,
+    /// What rings that were replaced had lost after their last record, by the kernel's count: no LOST record
+    /// tells it. Where the kernel does not count, neither does this.
+    pub untold: u64,
+    /// Rings that were replaced and read to their end.
+    pub replaced: u64,
     /// LOST_SAMPLES records.
     pub lost_samples_records: u64,
     /// The sum of what LOST_SAMPLES records say was lost.
@@ -47,6 +52,8 @@ impl AddAssign<&Stats> for Stats {
         self.bytes += other.bytes;
         self.lost_records += other.lost_records;
         self.lost = self.lost.saturating_add(other.lost);
+        self.untold += other.untold;
+        self.replaced += other.replaced;
         self.lost_samples_records += other.lost_samples_records;
         self.lost_samples = self.lost_samples.saturating_add(other.lost_samples);
         self.unknown += other.unknown;

@@ -14,6 +14,7 @@
 //! the start; the end of each ring is proved by a marker, so there is none at the stop. No term of the ledger is
 //! found by subtraction. Whatever a sink does (fails, panics, is stuck), the rings are read and counted.
 
+pub mod arrays;
 mod books;
 mod host;
 mod reader;
@@ -107,7 +108,7 @@ impl Session {
                     .with_help("it can from 5.8 on, for whoever has CAP_SYS_ADMIN; leave it off (no -v)")
             })?;
         }
-        let rings = Set::open(&options.rings, Some(probes.array()))?;
+        let rings = Set::open(&options.rings, Some(arrays::of_probes(&probes)))?;
         let readers = (0..probes.possible_cpus()).map(Reader::new).collect();
         let now = Instant::now();
         Ok(Session {
@@ -272,6 +273,7 @@ impl Session {
         self.probes.detach();
         // Programs that were running when they were detached have ended after this.
         ring::wait_for_programs();
+        self.rings.resume();
         self.drain_out(sink);
         let marks = self.mark_ends();
         self.drain_out(sink);
@@ -343,15 +345,15 @@ fn take(
                 reader.undecoded += 1;
                 return Ok(ControlFlow::Continue(()));
             };
-            for gap in gaps.iter().flatten() {
-                sink.gap(gap)?;
-            }
+            let told = reader.tell(&gaps, sink);
             if limit.is_some_and(|limit| *delivered >= limit) {
                 reader.beyond += 1;
-                return Ok(ControlFlow::Continue(()));
+                return told.map(|()| ControlFlow::Continue(()));
             }
             *delivered += 1;
-            sink.event(&event)?;
+            // A sink that could not take the gap is given the event all the same: it counts it either way.
+            let taken = sink.event(&event);
+            told.and(taken)?;
         }
         ItemKind::Lost(lost) => reader.stream.lost(lost.lost, lost.sample_id.and_then(|id| id.time)),
         ItemKind::Corruption(corruption) => {

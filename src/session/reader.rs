@@ -1,6 +1,10 @@
 //! What the session knows of one CPU beside its ring's own counts.
 
-use crate::event::Stream;
+use crate::{
+    Result,
+    event::{Gaps, Stream},
+    sink::Sink,
+};
 
 /// One CPU's stream and counts.
 #[derive(Clone, Debug)]
@@ -12,6 +16,8 @@ pub struct Reader {
     pub undecoded: u64,
     /// Events after the last that was asked for.
     pub beyond: u64,
+    /// Events whose gap made the sink panic: they never reached it.
+    pub unhanded: u64,
     /// That this CPU's events fail was told.
     pub told: bool,
     empty: u64,
@@ -34,10 +40,25 @@ impl Reader {
             markers: 0,
             undecoded: 0,
             beyond: 0,
+            unhanded: 0,
             told: false,
             empty: 0,
             dead: 0,
         }
+    }
+
+    /// Tells a sink the gaps before an event; all of them, whatever it says of the first.
+    #[inline]
+    pub fn tell(&mut self, gaps: &Gaps, sink: &mut dyn Sink) -> Result<()> {
+        let mut told = Ok(());
+        if gaps[0].is_some() || gaps[1].is_some() {
+            self.unhanded += 1;
+            for gap in gaps.iter().flatten() {
+                told = told.and(sink.gap(gap));
+            }
+            self.unhanded -= 1;
+        }
+        told
     }
 
     /// Takes the accounts of refusals as they stand and says which have risen since it was last asked.

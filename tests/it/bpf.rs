@@ -7,6 +7,8 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd},
 };
 
+use tracer::ring::Array;
+
 const MAP_CREATE: i32 = 0;
 const MAP_UPDATE_ELEM: i32 = 2;
 const MAP_DELETE_ELEM: i32 = 3;
@@ -23,6 +25,12 @@ fn bpf(command: i32, words: &mut [u32; 32]) -> io::Result<i32> {
     // SAFETY: the attributes are 128 bytes; pointers in them are made by the callers below, from live memory.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, words.as_mut_ptr(), 128) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
+}
+
+/// Any descriptor as an array, to be refused.
+pub fn no_array(fd: BorrowedFd<'_>) -> Array<'_> {
+    // SAFETY: no program outputs into what is no array.
+    unsafe { Array::bounded(fd) }
 }
 
 /// A pointer as two words (tests run on little-endian machines).
@@ -89,8 +97,9 @@ impl Output {
     }
 
     /// The perf event array.
-    pub fn events(&self) -> BorrowedFd<'_> {
-        self.events.as_fd()
+    pub fn events(&self) -> Array<'_> {
+        // SAFETY: the program outputs when a test runs it, and no test holds a record while it runs it.
+        unsafe { Array::bounded(self.events.as_fd()) }
     }
 
     /// Outputs `raw` on `cpu`; what the helper returned, 0 or a negative error number.

@@ -75,6 +75,19 @@ fn nanoseconds_a_record() {
             black_box(sum);
             n.records
         });
+        let by_hand = cost(RAW | TIME, raw, |set| {
+            let (mut sum, format) = (0_u64, set.format());
+            let n = set.drain_records(Budget::ALL, |_, entry| {
+                if let Entry::Record(record) = entry
+                    && let Some(sample) = format.sample(&record)
+                {
+                    sum = sum.wrapping_add(sample.raw().and_then(|raw| raw.u64_at(0)).unwrap_or(0));
+                }
+                ControlFlow::Continue(())
+            });
+            black_box(sum);
+            n.records
+        });
         let timed = cost(RAW | TIME, raw, |set| {
             let mut sum = 0_u64;
             let budget = Budget { time: Some(Duration::from_secs(9)), ..Budget::ALL };
@@ -84,7 +97,8 @@ fn nanoseconds_a_record() {
         });
         println!(
             "{raw:5} bytes: RAW {:.2} ns, RAW|TIME {:.2}, RAW|TIME|CPU|TID {:.2}, RAW|TIME by dyn {dynamic:.2}, \
-             with a time budget {timed:.2}, records alone {records:.2}",
+             with a time budget {timed:.2}, samples of \
+             records {by_hand:.2}, records alone {records:.2}",
             items!(RAW),
             items!(RAW | TIME),
             items!(RAW | TIME | CPU | TID),

@@ -4,6 +4,7 @@
 
 use std::{fs, ops::ControlFlow, os::fd::AsFd, time::Duration};
 
+use crate::bpf::no_array;
 use nix::{
     poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::resource::{Resource, getrlimit, setrlimit},
@@ -128,7 +129,7 @@ fn cpus_that_are_not_there() {
 #[test]
 fn a_map_that_is_no_perf_event_array_is_refused() {
     let file = fs::File::open("/proc/self/maps").unwrap();
-    let error = Set::open(&small(), Some(file.as_fd())).err().unwrap();
+    let error = Set::open(&small(), Some(no_array(file.as_fd()))).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Usage, "{error:?}");
 }
 

@@ -90,6 +90,7 @@ pub fn report() -> Report {
     runs.unknown("BPF_ENABLE_STATS: not allowed".into());
     Report {
         elapsed: Duration::from_secs(2).as_nanos() as u64,
+        beyond: 0,
         probes: vec![ProbeReport {
             name: "write".into(),
             spec: "s:write".into(),

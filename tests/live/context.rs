@@ -81,6 +81,17 @@ impl Context {
         self.job("dd", ["if=/dev/zero", "of=/dev/null", &count, &bytes, "status=none"])
     }
 
+    /// A path by which `program` runs under another name, by which it can be told from others of its kind.
+    pub fn renamed(&self, program: &str, name: &str) -> Result<String> {
+        let folders = std::env::var("PATH").unwrap_or_default() + ":/usr/bin:/bin";
+        let found = folders.split(':').map(|dir| Path::new(dir).join(program)).find(|file| file.is_file());
+        let found = found.with_context(|| format!("there is no program {program}"))?;
+        let path = self.scratch.join(name);
+        std::os::unix::fs::symlink(found, &path)
+            .with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(path.display().to_string())
+    }
+
     /// The CPUs that are online.
     pub fn online(&self) -> Result<Vec<u32>> {
         let file = "/sys/devices/system/cpu/online";

@@ -10,27 +10,50 @@
 //! | `context`, `job` | what a test is handed: where it runs, and other programs run with a time limit |
 //! | `child` | one test as a process of its own |
 //! | `guest` | a kernel booted under QEMU: its files, its console, its pid 1 |
+//! | `kit`, `wild` | what tests that drive the library share, and a sink that misbehaves |
+//! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
 //! | `probes` | every kind of probe and its values |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
-//! | `kit` | what tests that drive the library share |
-//! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
+//! | `preempt` | programs that interrupt each other |
+//! | `hotplug` | CPUs that come and go |
+//! | `theft` | a slot that somebody else empties |
+//! | `rights` | users without rights, lockdown, rights given up |
+//! | `refusals` | what cannot be, its reason and its exit code |
+//! | `filters` | which tasks are traced |
+//! | `command` | `-- CMD`, limits, files, forms |
+//! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
 
+mod balance;
 mod child;
+mod command;
 mod context;
+mod damage;
+mod filters;
 mod guest;
 mod harness;
+mod hotplug;
 mod house;
 mod job;
+mod judge;
 mod kit;
 mod losses;
+mod pipes;
+mod preempt;
 mod probes;
 mod program;
+mod refusals;
+mod rights;
 mod rings;
+mod sessions;
+mod signals;
 mod table;
+mod theft;
 mod trace;
+mod unmap;
+mod wild;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use std::process::ExitCode;
@@ -38,7 +61,27 @@ use std::sync::Arc;
 use table::{Kernel, Test, Verdict};
 
 /// Every live test, by file.
-const TESTS: &[&[Test]] = &[harness::TESTS, house::TESTS, probes::TESTS, losses::TESTS, rings::TESTS];
+const TESTS: &[&[Test]] = &[
+    harness::TESTS,
+    house::TESTS,
+    probes::TESTS,
+    losses::TESTS,
+    rings::TESTS,
+    judge::TESTS,
+    sessions::TESTS,
+    balance::TESTS,
+    damage::TESTS,
+    unmap::TESTS,
+    preempt::TESTS,
+    hotplug::TESTS,
+    theft::TESTS,
+    rights::TESTS,
+    refusals::TESTS,
+    filters::TESTS,
+    command::TESTS,
+    pipes::TESTS,
+    signals::TESTS,
+];
 
 fn main() -> ExitCode {
     if std::process::id() == 1 {

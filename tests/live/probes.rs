@@ -5,6 +5,7 @@ use crate::fail;
 use crate::program::{self, TARGET};
 use crate::table::{Kernel, Outcome, Test};
 use crate::trace::{Event, Trace};
+use std::collections::BTreeSet;
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -60,6 +61,8 @@ fn every_kind_has_its_values(ctx: &Context) -> Outcome {
     trace.sound()?;
     let names: Vec<&str> = trace.header.probes.iter().map(|probe| &*probe.name).collect();
     assert_eq!(names.len(), specs.len() - 1, "{said}");
+    let distinct: BTreeSet<&str> = names.iter().copied().collect();
+    assert_eq!(distinct.len(), names.len(), "events of two probes have one name: {names:?}");
     let of = |spec: &str| {
         let at = trace.footer.probes.iter().position(|probe| probe.spec == spec).expect("its accounts");
         let name = names[at];

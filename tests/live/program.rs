@@ -35,6 +35,7 @@ pub fn main() -> Option<ExitCode> {
     match words[..] {
         [NAME, "calls", n] => calls(number(n)),
         [NAME, "threads", threads, n] => threads_on_one_cpu(number(threads), number(n)),
+        [NAME, "wait", file, threads, n] => threads_that_wait(file, number(threads), number(n)),
         [NAME, "compat", n, m] => compat(number(n), number(m)),
         [NAME, ..] => panic!("{words:?} is nothing to do"),
         _ => return None,
@@ -69,6 +70,22 @@ fn threads_on_one_cpu(threads: u64, n: u64) {
                     std::hint::black_box(tracer_live_target(me as u64, i));
                     write(&file, &bytes).expect("a write to /dev/null");
                 }
+            });
+        }
+    });
+}
+
+/// Threads that say their ids, wait for a file, and then write.
+fn threads_that_wait(file: &str, threads: u64, n: u64) {
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                println!("{}", gettid());
+                while !std::path::Path::new(file).exists() {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                let nowhere = nowhere();
+                (0..n).for_each(|_| drop(write(&nowhere, b"x")));
             });
         }
     });

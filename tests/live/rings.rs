@@ -10,6 +10,7 @@ use tracer::ErrorKind;
 use tracer::probe::Bench;
 use tracer::record::sample_type;
 use tracer::ring::{Budget, ItemKind, Options, Set};
+use tracer::session::arrays;
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
@@ -48,7 +49,7 @@ impl Rig {
         let cpu = ctx.online()?.pop().unwrap_or(0);
         let options =
             Options { size, sample_type: sample_type::RAW, cpus: Some(vec![cpu]), ..Options::default() };
-        let set = Set::open(&options, Some(bench.array()))?;
+        let set = Set::open(&options, Some(arrays::of_bench(&bench)))?;
         let payload = Dice::new(size as u64).bytes(Bench::LARGEST);
         bench.set_payload(&payload)?;
         Ok(Self { bench, set, cpu, payload })

@@ -24,7 +24,7 @@ cargo xtask COMMAND
        [--only STAGE]     one stage of: tidy fmt clippy docs c unit host memory miri guests fuzz (may be given again)
        [--fuzz-time SECS] how long each fuzz target runs (default 60)
   ci                      what CI runs: the same as test
-  vm KERNEL [FILTER…]     the live tests in one guest; KERNEL is 5.10, 6.1, 6.12 or newest
+  vm KERNEL [FILTER]      the live tests in one guest; KERNEL is 5.10, 6.1, 6.12 or newest
   vm KERNEL -- CMD…       a command in a guest (`tracer` means the one built here)
   vm fetch [KERNEL…]      fetch the guests' kernels anew
   fuzz [TARGET] [SECS]    run the fuzz targets

@@ -163,10 +163,7 @@ fn memory(_: &Options, stage: &mut Stage) {
             "--no-fail-fast",
         ];
         let mut command = sh::nightly(words);
-        command
-            .args(["--quiet", "--target-dir", "target/asan", "--target", &target, "--lib"])
-            .args(tests)
-            .args(names);
+        command.args(["--target-dir", "target/asan", "--target", &target, "--lib"]).args(tests).args(names);
         command
             .env("RUSTFLAGS", "-Zsanitizer=address --cap-lints=allow")
             .env("ASAN_OPTIONS", "detect_leaks=0");
@@ -191,19 +188,12 @@ fn miri(_: &Options, stage: &mut Stage) {
         return stage
             .skip("miri", "no nightly with the Miri component is here (rustup +nightly component add miri)");
     }
-    let words = [
-        "miri",
-        "test",
-        "--package",
-        "tracer",
-        "--no-default-features",
-        "--features",
-        "test-utils",
-        "--lib",
-        "--",
-    ];
+    let tests = pure_tests();
+    let words =
+        ["miri", "test", "--all-features", "--locked", "--package", "tracer", "--no-fail-fast", "--lib"];
     let mut command = sh::nightly(words);
-    command.args(["record", "ring"]).env("TRACER_TEST_ATTEMPTS", "2000");
+    command.args(tests.iter().flat_map(|test| ["--test", test.as_str()]));
+    command.args(["--", "ring", "record", "--skip", "live"]).env("TRACER_TEST_ATTEMPTS", "2000");
     stage.tests("miri", "", command.env("MIRIFLAGS", "-Zmiri-disable-isolation"));
 }
 

@@ -6,7 +6,7 @@ use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::process::{Command, Stdio};
 
-/// `vm fetch [KERNEL…]`, `vm KERNEL [FILTER…]`, `vm KERNEL -- CMD…`
+/// `vm fetch [KERNEL…]`, `vm KERNEL [FILTER]`, `vm KERNEL -- CMD…`
 pub fn run(args: &[String]) -> Result<u8> {
     let Some((first, rest)) = args.split_first() else {
         bail!("vm takes a kernel (5.10, 6.1, 6.12 or newest) or `fetch`");

@@ -16,9 +16,9 @@ use std::process::Command;
 /// The programs of the host that a guest has. Those that a host lacks are left out.
 pub const TOOLS: &[&str] = &[
     "sh", "cat", "chmod", "chown", "cp", "dd", "echo", "env", "false", "grep", "head", "id", "ip", "kill",
-    "ls", "mkdir", "mkfifo", "nice", "nproc", "prlimit", "ps", "readlink", "rm", "seq", "setpriv", "setsid",
-    "sleep", "stty", "tail", "taskset", "tee", "timeout", "touch", "tr", "true", "uname", "unshare", "wc",
-    "yes",
+    "ls", "mkdir", "mkfifo", "nice", "nproc", "prlimit", "ps", "readlink", "rm", "script", "seq", "setpriv",
+    "setsid", "sleep", "stty", "tail", "taskset", "tee", "timeout", "touch", "tr", "true", "uname",
+    "unshare", "wc", "yes",
 ];
 
 /// The folders that pid 1 mounts on or that programs expect.

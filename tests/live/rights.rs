@@ -1,0 +1,138 @@
+//! Users without rights, with some, and rights given up: each is told what it lacks, and what works works.
+
+use crate::context::Context;
+use crate::job::Ran;
+use crate::table::{Kernel, Outcome, Test, Variant};
+use crate::trace::Trace;
+use anyhow::Result;
+use nix::sys::signal::Signal;
+
+/// The tests of this file.
+pub const TESTS: &[Test] = &[
+    Test::new("rights::without_any", without_any).in_guests(),
+    Test::new("rights::without_any_on_the_host", without_any).on_host().may_skip(&[Kernel::Host]),
+    Test::new("rights::bpf_and_perfmon_where_perf_is_shut", bpf_and_perfmon_where_perf_is_shut).in_guests(),
+    Test::new("rights::bpf_and_perfmon_where_perf_is_open", bpf_and_perfmon_where_perf_is_open)
+        .with(Variant::Paranoid2),
+    Test::new("rights::given_up_after_the_start", given_up_after_the_start),
+    Test::new("rights::lockdown", lockdown).with(Variant::Lockdown),
+];
+
+/// The tracer as nobody, with these capabilities alone.
+fn as_nobody(ctx: &Context, capabilities: &str, words: &[&str]) -> Result<Ran> {
+    let (inherited, ambient) =
+        (format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}"));
+    let tracer = ctx.tracer_path().display().to_string();
+    let mut all = vec!["--reuid=65534", "--regid=65534", "--clear-groups"];
+    if !capabilities.is_empty() {
+        all.extend([&*inherited, &*ambient]);
+    }
+    all.extend([&*tracer, "run", "-f", "json"]);
+    all.extend(words);
+    ctx.job("setpriv", all).run()
+}
+
+/// As root made them reachable: on a host the tracer may lie where nobody else can go.
+fn without_any(ctx: &Context) -> Outcome {
+    let tracer = ctx.tracer_path().display().to_string();
+    let probe = ctx
+        .job("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", &tracer, "--version"])
+        .run()?;
+    if !probe.status.success() {
+        crate::skip!("nobody cannot run {tracer}");
+    }
+    let ran = as_nobody(ctx, "", &["--", "true"])?;
+    assert_eq!(ran.code(), 3, "{ran}");
+    for word in ["CAP_BPF", "CAP_PERFMON", "sudo"] {
+        assert!(ran.stderr.contains(word), "{ran}");
+    }
+    let ran = as_nobody(ctx, "+bpf", &["--", "true"])?;
+    assert_eq!(ran.code(), 3, "{ran}");
+    assert!(ran.stderr.contains("needs CAP_PERFMON, which"), "{ran}");
+    Ok(())
+}
+
+const BOTH: &str = "+bpf,+perfmon";
+
+fn bpf_and_perfmon_where_perf_is_shut(ctx: &Context) -> Outcome {
+    let ran = as_nobody(ctx, BOTH, &["k:ksys_write", "--", "true"])?;
+    assert_eq!(ran.code(), 3, "{ran}");
+    assert!(ran.stderr.contains("perf_event_paranoid is 3"), "{ran}");
+    Ok(())
+}
+
+fn bpf_and_perfmon_where_perf_is_open(ctx: &Context) -> Outcome {
+    let dd = ["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1000", "status=none"];
+    let me = ctx.program_path()?;
+    let target = format!("u:{me}:{}", crate::program::TARGET);
+    for spec in
+        ["k:ksys_write", "kr:ksys_write", "f:ksys_write", "fr:vfs_write", "rt:sys_enter", "s:write", &target]
+    {
+        let words: Vec<&str> = ["-m", "1M", spec].into_iter().chain(dd).collect();
+        let ran = as_nobody(ctx, BOTH, &words)?;
+        assert_eq!(ran.code(), 0, "{ran}");
+        let trace = Trace::read(&ran.stdout)?;
+        trace.balanced()?;
+        let least = if spec == target { 0 } else { 1000 };
+        assert!(trace.events().count() as u64 + trace.footer.missing >= least, "{spec}: {ran}");
+        assert!(trace.events().all(|event| event.uid == 65534));
+    }
+    // The names of its addresses are root's alone.
+    let ran = as_nobody(ctx, BOTH, &["t:sched:sched_process_exec", "--", "true"])?;
+    assert_eq!(ran.code(), 3, "{ran}");
+    assert!(ran.stderr.contains("tracefs"), "{ran}");
+    // More than may be locked: what fits is taken, and said.
+    let ran = as_nobody(ctx, BOTH, &["s:write", "--", "true"])?;
+    assert_eq!(ran.code(), 0, "{ran}");
+    Ok(())
+}
+
+fn given_up_after_the_start(ctx: &Context) -> Outcome {
+    let dd = ctx.renamed("dd", "dd-dropped")?;
+    let mut tracer =
+        ctx.tracer(["run", "-f", "json", "--user", "nobody", "--comm", "dd-dropped", "s:write"]).start()?;
+    tracer.until("the header", |job| job.stdout().contains("\"header\""))?;
+    let status = std::fs::read_to_string(format!("/proc/{}/status", tracer.pid()))?;
+    let line = |key: &str| {
+        status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim().to_owned()
+    };
+    assert_eq!(line("Uid:"), "65534\t65534\t65534\t65534", "{status}");
+    assert!(["CapEff:", "CapPrm:"].iter().all(|set| line(set).trim_matches('0').is_empty()), "{status}");
+    for thread in std::fs::read_dir(format!("/proc/{}/task", tracer.pid()))?.flatten() {
+        let status = std::fs::read_to_string(thread.path().join("status"))?;
+        assert!(status.contains("Uid:\t65534\t65534\t65534\t65534"), "a thread kept its user: {status}");
+    }
+    ctx.job(&dd, ["if=/dev/zero", "of=/dev/null", "bs=1", "count=1000", "status=none"]).succeed()?;
+    tracer.signal(Signal::SIGTERM)?;
+    let ran = tracer.finish()?;
+    assert_eq!(ran.code(), 0, "{ran}");
+    let trace = Trace::read(&ran.stdout)?;
+    assert_eq!(trace.events().count(), 1000);
+    trace.balanced()?;
+    if ctx.kernel == Kernel::V5_10 {
+        // bpf(2) is shut to users there, so no end marker is written.
+        assert!(trace.footer.tail["derived"].is_string(), "{:?}", trace.footer.tail);
+        assert!(ran.stderr.contains("tail derived"), "{ran}");
+    } else if ctx.version() >= (6, 12) {
+        assert_eq!(trace.footer.tail, "proved");
+    }
+    Ok(())
+}
+
+fn lockdown(ctx: &Context) -> Outcome {
+    let dd = ["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=1000", "status=none"];
+    let run = |spec: &str| ctx.tracer(["run", "-f", "json", spec].into_iter().chain(dd)).run();
+    for spec in ["k:ksys_write", "kr:ksys_write", "t:sched:sched_process_exec"] {
+        let ran = run(spec)?;
+        assert_eq!(ran.code(), 3, "{ran}");
+        assert!(ran.stderr.contains("locked down"), "{ran}");
+    }
+    for spec in ["f:ksys_write", "fr:ksys_write", "rt:sys_enter", "s:write"] {
+        let ran = run(spec)?;
+        assert_eq!(ran.code(), 0, "{ran}");
+        let trace = Trace::read(&ran.stdout)?;
+        trace.sound()?;
+        assert!(trace.events().count() >= 1000, "{ran}");
+    }
+    Ok(())
+}
