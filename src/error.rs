@@ -25,7 +25,8 @@ pub enum ErrorKind {
 
 /// An error with its kind, its chain of causes, and a hint at the way out.
 ///
-/// `Display` gives what was being done and why it failed on one line; [`Error::help`] the way out.
+/// `Display` gives what was being done and why it failed, on one line unless it shows a place in a text that was
+/// typed; [`Error::help`] the way out.
 pub struct Error {
     kind: ErrorKind,
     message: String,

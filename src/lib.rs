@@ -18,6 +18,12 @@ pub mod frontend;
 pub mod ledger;
 #[cfg(feature = "probe")]
 pub mod probe;
+/// Specs: what of this room needs no libbpf.
+#[cfg(all(feature = "spec", not(feature = "probe")))]
+pub mod probe {
+    pub mod spec;
+    pub use spec::{Provider, Spec};
+}
 pub mod record;
 pub mod ring;
 pub mod schema;

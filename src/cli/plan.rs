@@ -5,7 +5,7 @@ use std::path::Path;
 use nix::unistd::User;
 use tracer::{
     Error, ErrorKind, Result,
-    probe::{Filter, Spec, Target},
+    probe::{self, Filter, Spec, Target},
     ring::{self, Wake, cpus},
     session,
 };
@@ -21,7 +21,9 @@ pub fn specs(args: &Run) -> Result<Vec<Spec>> {
     if args.specs.is_empty() {
         return Ok(vec!["s:write".parse()?]);
     }
-    args.specs.iter().map(|text| text.parse()).collect()
+    let specs: Vec<Spec> = args.specs.iter().map(|text| text.parse()).collect::<Result<_>>()?;
+    specs.iter().try_for_each(probe::servable)?;
+    Ok(specs)
 }
 
 /// The options of a session; `child` is the command that waits to be let go.

@@ -27,12 +27,13 @@ mod preflight;
 mod probes;
 mod resolve;
 mod signature;
-mod spec;
+pub mod spec;
 mod tracefs;
 
 pub use bench::Bench;
 pub use filter::{Filter, Target};
 pub use probes::{Attached, Probes};
+pub use resolve::servable;
 pub use spec::{Provider, Spec};
 
 /// The largest sample our programs emit: `sizeof(struct tracer_event)` in `bpf/tracer.h`, which is what the

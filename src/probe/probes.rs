@@ -240,6 +240,8 @@ impl Probes {
             scope: String::new(),
             target: name.to_owned(),
             offset: 0,
+            predicate: None,
+            fields: None,
         };
         let hook = Hook::entry(How::RawTracepoint { name: name.to_owned() }, signature::registers());
         let attached = self.load_hook(&spec, &hook).map_err(|refused| match refused {

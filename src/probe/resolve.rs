@@ -8,13 +8,30 @@ use super::{
     hook::{Hook, How},
     preflight::{function_size, near},
     signature::{self, Param},
-    spec::{Provider, Spec},
+    spec::{self, Provider, Spec},
     tracefs,
 };
 use crate::{Error, ErrorKind, Result, schema::format};
 
+/// Whether this version serves all that a spec asks for; needs no right and looks nothing up.
+///
+/// # Errors
+///
+/// Usage: names what is not served.
+pub fn servable(spec: &Spec) -> Result<()> {
+    spec::unsupported(spec).map_or(Ok(()), |what| {
+        let error = Error::usage(format!("spec '{spec}': {what} are not supported by this version"));
+        Err(match spec.fields.is_some() || spec.predicate.is_some() {
+            true => error
+                .with_help("without them all arguments are shown; filter with -p, --comm, -u or --cgroup"),
+            false => error,
+        })
+    })
+}
+
 /// The hooks for a spec, in the order in which they are to be tried.
 pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
+    servable(spec)?;
     let symbol = spec.target.clone();
     let one = |hook: Hook| Ok(vec![hook]);
     match spec.provider {
@@ -72,6 +89,8 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
             one(Hook::exit(How::Uretprobe { path, symbol }, Some(signature::plain_return()), Vec::new()))
         }
         Provider::Syscall => syscall(spec),
+        // Not servable.
+        Provider::Usdt | Provider::Object => Err(missing(spec, "there is no hook for it")),
     }
 }
 
