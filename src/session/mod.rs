@@ -26,7 +26,7 @@ use std::{
 
 use self::{host::Host, reader::Reader};
 use crate::{
-    Result,
+    Error, Result,
     event::Event,
     ledger::{Report, Tail},
     probe::{Filter, MAX_RAW, Probes, Spec},
