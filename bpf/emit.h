@@ -162,10 +162,14 @@ static __always_inline struct tracer_level *claim(struct tracer_cpu *cpu, __u32 
 #endif
 }
 
-static __always_inline void release(struct tracer_cpu *cpu, struct tracer_level *level, __u32 index)
+static __always_inline void release(struct tracer_level *level)
 {
 #ifdef TRACER_STRICT_NESTING
-	cpu->depth = index;
+	__u32 key = bpf_get_smp_processor_id();
+	struct tracer_cpu *cpu = bpf_map_lookup_elem(&cpus, &key);
+
+	if (cpu)
+		cpu->depth = level->event.level;
 #else
 	*(volatile __u32 *)&level->busy = 0;
 #endif
@@ -187,40 +191,29 @@ static __always_inline struct tracer_accounts *begin(struct ids *ids)
 	return mine;
 }
 
-/* What a probe's fields start from. */
-struct bases {
-	__u64 word[8];
-};
+/* Stores what fields start from: whole, as the verifier forbids to take a pointer apart. */
+static __always_inline void set_base(struct tracer_level *level, __u32 i, __u64 value)
+{
+	*(volatile __u64 *)&level->bases[i & 7] = value;
+}
 
 #include "fetch.h"
 
-/* What every event carries. */
-static __always_inline void fill_head(struct tracer_event *event, struct ids ids)
-{
-	event->common_type = config.common_type;
-	event->common_flags = 0;
-	event->common_preempt_count = 0;
-	event->common_pid = ids.pid;
-	event->probe = config.probe;
-	event->zero = 0;
-	event->tgid = ids.tgid;
-	event->pid = ids.pid;
-	event->uid = bpf_get_current_uid_gid();
-	event->cgroup = bpf_get_current_cgroup_id();
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
-}
-
-/* Captures the fields, judges the predicate, and emits. */
-static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct ids ids,
-				struct bases *bases)
+/*
+ * Claims a level for an event and fills in all but its arguments, which the caller stores with
+ * set_arg before close_event; none is free, none is claimed.
+ *
+ * Nothing of an event is ever kept on the stack of a program. Kernels from 6.13 on give programs
+ * that need 64 bytes and more a stack for each CPU in place of the task's (check_max_stack_depth,
+ * kernel/bpf/verifier.c), and let uprobe programs of two tasks, one preempted by the other, run on
+ * the same one.
+ */
+static __always_inline struct tracer_level *open_event(struct tracer_accounts *mine, struct ids ids)
 {
 	__u32 key = bpf_get_smp_processor_id(), index = 0;
-	struct fetched got = {};
 	struct tracer_level *level;
 	struct tracer_event *event;
 	struct tracer_cpu *cpu;
-	__u64 size;
-	long err;
 
 	cpu = bpf_map_lookup_elem(&cpus, &key);
 	level = cpu ? claim(cpu, &index) : 0;
@@ -229,19 +222,41 @@ static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct 
 		return 0;
 	}
 	event = &level->event;
+	event->common_type = config.common_type;
+	event->common_flags = 0;
+	event->common_preempt_count = 0;
+	event->common_pid = ids.pid;
+	event->probe = config.probe;
+	event->level = index;
+	event->zero = 0;
+	event->tgid = ids.tgid;
+	event->pid = ids.pid;
+	event->uid = bpf_get_current_uid_gid();
+	event->cgroup = bpf_get_current_cgroup_id();
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	return level;
+}
+
+/* Captures the fields, judges the predicate, emits, and gives the level back. */
+static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
+				       struct tracer_level *level)
+{
+	__u64 size;
+	long err;
+
+	level->dynamic = 0;
+	level->faults = 0;
 	if (config.task)
-		bases->word[TRACER_BASE_TASK] = bpf_get_current_task();
-	if (config.head_first)
-		fill_head(event, ids);
+		set_base(level, TRACER_BASE_TASK, bpf_get_current_task());
 	if (config.nops) {
 #pragma clang loop unroll(disable)
 		for (__u32 i = 0; i < TRACER_FIELDS; i++) {
 			if (i >= config.njudged)
 				break;
-			fetch(event, bases, i, &got);
+			fetch(level, i);
 		}
-		if (!judged(event, &got)) {
-			release(cpu, level, index);
+		if (!judged(level)) {
+			release(level);
 			count(mine->filtered);
 			return 0;
 		}
@@ -251,19 +266,17 @@ static __always_inline int emit(void *ctx, struct tracer_accounts *mine, struct 
 		if (i >= config.nfetch)
 			break;
 		if (i >= config.njudged)
-			fetch(event, bases, i, &got);
+			fetch(level, i);
 	}
 	if (config.faults_at)
-		set_slot(event, config.faults_at, got.faults);
-	if (!config.head_first)
-		fill_head(event, ids);
-	event->level = index;
-	event->seq = ++level->seq;
-	size = got.dynamic & (2 * TRACER_DYNAMIC - 1);
+		set_slot(&level->event, config.faults_at, level->faults);
+	level->event.seq = ++level->seq;
+	size = level->dynamic & (2 * TRACER_DYNAMIC - 1);
 	if (size > TRACER_DYNAMIC + TRACER_TEXT)
 		size = TRACER_DYNAMIC + TRACER_TEXT; /* cannot be: the loader keeps the sum below */
-	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, event, config.dynamic + size);
-	release(cpu, level, index);
+	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &level->event,
+				    config.dynamic + size);
+	release(level);
 	account_output(mine, err);
 	return 0;
 }

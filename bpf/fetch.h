@@ -38,12 +38,6 @@ static __always_inline __u64 get_slot(struct tracer_event *event, __u32 at)
 	return *(volatile __u64 *)((void *)event + (at & 2047));
 }
 
-/* Bytes of the dynamic space in use, and which fields could not be read. */
-struct fetched {
-	__u64 dynamic;
-	__u64 faults;
-};
-
 /* Reads an integer of constant size, or its address' worth of nothing where that fails. */
 static __always_inline long read_memory(void *to, __u32 size, __u64 from, bool user)
 {
@@ -71,12 +65,11 @@ static __always_inline long read_text(void *to, __u32 size, __u64 from, bool use
 }
 
 /* A string or bytes into the dynamic space. */
-static __always_inline __u64 fetch_bytes(struct tracer_event *event,
-					 const volatile struct tracer_fetch *f, __u64 from,
-					 struct fetched *got)
+static __always_inline __u64 fetch_bytes(struct tracer_level *level,
+					 const volatile struct tracer_fetch *f, __u64 from)
 {
-	__u64 at = got->dynamic & (TRACER_DYNAMIC - 1), bad, n;
-	void *to = (void *)event + config.dynamic + at;
+	__u64 at = level->dynamic & (TRACER_DYNAMIC - 1), bad, n;
+	void *to = (void *)&level->event + config.dynamic + at;
 	long result;
 
 	if (f->kind == TRACER_FETCH_BYTES) {
@@ -90,8 +83,8 @@ static __always_inline __u64 fetch_bytes(struct tracer_event *event,
 	}
 	/* What follows up to the next multiple of eight is emitted too, and was somebody else's. */
 	*(volatile __u64 *)(to + n) = 0;
-	set_slot(event, f->at, (config.dynamic + at) << 32 | n);
-	got->dynamic = at + ((n + 7) & ~7ULL);
+	set_slot(&level->event, f->at, (config.dynamic + at) << 32 | n);
+	level->dynamic = at + ((n + 7) & ~7ULL);
 	return bad;
 }
 
@@ -108,7 +101,7 @@ static __always_inline __u64 fetch_words(struct tracer_event *event,
 	return failed(read_text((void *)event + (f->at & 2047), f->size, from, f->user));
 }
 
-/* The integer out of what was read. A pointer that the verifier knows as one is stored as it is. */
+/* The integer out of what was read. */
 static __always_inline __u64 cut(const volatile struct tracer_fetch *f, __u64 value)
 {
 	if (f->shl)
@@ -120,42 +113,50 @@ static __always_inline __u64 cut(const volatile struct tracer_fetch *f, __u64 va
 	return value;
 }
 
-/* Captures field `i`. */
-static __always_inline void fetch(struct tracer_event *event, const struct bases *bases, __u32 i,
-				  struct fetched *got)
+/* A word or less of memory; 0 where it cannot be read, which `faults` tells. */
+static __always_inline __u64 word(struct tracer_level *level, __u32 size, __u64 from, bool user,
+				  __u32 i)
+{
+	long result;
+
+	level->value = 0;
+	result = read_memory(&level->value, size & 15, from, user);
+	level->faults |= failed(result) & (1ULL << (i & 63));
+	return *(volatile __u64 *)&level->value;
+}
+
+/* Captures field `i`. A function of its own has a frame of its own: see open_event in emit.h. */
+static __noinline int fetch(struct tracer_level *level, __u32 i)
 {
 	const volatile struct tracer_fetch *f = &config.fetch[i & (TRACER_FIELDS - 1)];
-	__u64 value = bases->word[f->base & 7], bad = 0;
+	__u64 value = level->bases[f->base & 7], bad;
 
 #pragma clang loop unroll(disable)
 	for (__u32 step = 0; step < TRACER_STEPS; step++) {
 		if (step >= f->nsteps)
 			break;
-		bad |= failed(
-			read_memory(&value, sizeof(value), value + f->off[step], f->user_steps));
+		value = word(level, sizeof(value), value + f->off[step], f->user_steps, i);
 	}
 	if (f->last)
 		value += f->last;
 	if (f->loc) {
-		__u32 loc = 0;
+		__u64 loc = word(level, sizeof(__u32), value, false, i);
 
-		bad |= failed(read_memory(&loc, sizeof(loc), value, false));
-		value = f->loc == 2 ? value + sizeof(loc) : bases->word[TRACER_BASE_TASK];
+		value = f->loc == 2 ? value + sizeof(__u32) : level->bases[TRACER_BASE_TASK];
 		value += loc & 0xffff;
 	}
 	if (f->kind == TRACER_FETCH_MEMORY) {
-		__u64 word = 0;
-
-		bad |= failed(read_memory(&word, f->size & 15, value, f->user));
-		set_slot(event, f->at, cut(f, word));
+		set_slot(&level->event, f->at, cut(f, word(level, f->size, value, f->user, i)));
 	} else if (f->kind == TRACER_FETCH_VALUE) {
-		set_slot(event, f->at, cut(f, value));
-	} else if (f->kind == TRACER_FETCH_WORDS) {
-		bad |= fetch_words(event, f, value);
+		set_slot(&level->event, f->at, cut(f, value));
 	} else {
-		bad |= fetch_bytes(event, f, value, got);
+		if (f->kind == TRACER_FETCH_WORDS)
+			bad = fetch_words(&level->event, f, value);
+		else
+			bad = fetch_bytes(level, f, value);
+		level->faults |= bad & (1ULL << (i & 63));
 	}
-	got->faults |= bad & (1ULL << i);
+	return 0;
 }
 
 /* The bits that a comparison of two numbers can give. */
@@ -175,7 +176,7 @@ static __always_inline __u64 compare(__u64 left, __u64 right)
 }
 
 /* Judges the predicate over the fields captured so far. */
-static __always_inline bool judged(struct tracer_event *event, const struct fetched *got)
+static __noinline int judged(struct tracer_level *level)
 {
 	__u64 stack = 0; /* of truths, the newest in bit 0 */
 
@@ -187,11 +188,11 @@ static __always_inline bool judged(struct tracer_event *event, const struct fetc
 		if (i >= config.nops)
 			break;
 		if (op->kind == TRACER_OP_COMPARE) {
-			a = (get_slot(event, op->at) & op->mask) ^ op->bias;
+			a = (get_slot(&level->event, op->at) & op->mask) ^ op->bias;
 			b = compare(a, op->constant ^ op->bias) & op->want;
 			b = (b | b >> 1 | b >> 2) & 1;
 			/* A field that could not be read compares false. */
-			b &= ~(got->faults >> (op->fault & 63));
+			b &= ~(level->faults >> (op->fault & 63));
 			stack = stack << 1 | (b & 1);
 		} else if (op->kind == TRACER_OP_NOT) {
 			stack ^= 1;

@@ -28,48 +28,52 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define for_each_arg(i) _Pragma("clang loop unroll(full)") for (__u32 i = 0; i < 6; i++)
 
-static __always_inline void regs_args(struct pt_regs *ctx, __u64 *args)
+static __always_inline void set_regs(struct tracer_level *level, struct pt_regs *regs)
 {
 	if (config.nargs > 0)
-		args[0] = PT_REGS_PARM1(ctx);
+		set_base(level, 0, PT_REGS_PARM1(regs));
 	if (config.nargs > 1)
-		args[1] = PT_REGS_PARM2(ctx);
+		set_base(level, 1, PT_REGS_PARM2(regs));
 	if (config.nargs > 2)
-		args[2] = PT_REGS_PARM3(ctx);
+		set_base(level, 2, PT_REGS_PARM3(regs));
 	if (config.nargs > 3)
-		args[3] = PT_REGS_PARM4(ctx);
+		set_base(level, 3, PT_REGS_PARM4(regs));
 	if (config.nargs > 4)
-		args[4] = PT_REGS_PARM5(ctx);
+		set_base(level, 4, PT_REGS_PARM5(regs));
 	if (config.nargs > 5)
-		args[5] = PT_REGS_PARM6(ctx);
+		set_base(level, 5, PT_REGS_PARM6(regs));
 }
 
 /* kprobe and uprobe */
 SEC("kprobe")
 int probe_entry(struct pt_regs *ctx)
 {
-	struct bases bases = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	regs_args(ctx, bases.word);
-	return emit(ctx, mine, ids, &bases);
+	set_regs(level, ctx);
+	return close_event(ctx, mine, level);
 }
 
 /* kretprobe and uretprobe: the return value alone */
 SEC("kretprobe")
 int probe_return(struct pt_regs *ctx)
 {
-	struct bases bases = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	bases.word[TRACER_BASE_RET] = PT_REGS_RC(ctx);
-	return emit(ctx, mine, ids, &bases);
+	set_base(level, TRACER_BASE_RET, PT_REGS_RC(ctx));
+	return close_event(ctx, mine, level);
 }
 
 /*
@@ -89,100 +93,108 @@ int probe_return(struct pt_regs *ctx)
 SEC("fentry")
 int probe_fentry(__u64 *ctx)
 {
-	struct bases bases = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	for_each_arg(i) if (i < config.nargs) bases.word[i] = trampoline_word(ctx, i);
-	return emit(ctx, mine, ids, &bases);
+	for_each_arg(i) if (i < config.nargs) set_base(level, i, trampoline_word(ctx, i));
+	return close_event(ctx, mine, level);
 }
 
 /* The return value, and the arguments as they were at entry. */
 SEC("fexit")
 int probe_fexit(__u64 *ctx)
 {
-	struct bases bases = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i <= 12; i++)
 		if (config.ret && config.func_args == i)
-			bases.word[TRACER_BASE_RET] = trampoline_word(ctx, i);
-	for_each_arg(i) if (i < config.nargs) bases.word[i] = trampoline_word(ctx, i);
-	return emit(ctx, mine, ids, &bases);
+			set_base(level, TRACER_BASE_RET, trampoline_word(ctx, i));
+	for_each_arg(i) if (i < config.nargs) set_base(level, i, trampoline_word(ctx, i));
+	return close_event(ctx, mine, level);
 }
 
 /* A tracepoint's record: its fields are read where the format says they lie. */
 SEC("tracepoint")
 int probe_tracepoint(void *ctx)
 {
-	struct bases bases = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	bases.word[TRACER_BASE_TASK] = (__u64)ctx;
-	return emit(ctx, mine, ids, &bases);
+	set_base(level, TRACER_BASE_TASK, (__u64)ctx);
+	return close_event(ctx, mine, level);
 }
 
 /* A raw tracepoint; also what BPF_PROG_TEST_RUN drives. */
 SEC("raw_tp")
 int probe_raw_tp(__u64 *ctx)
 {
-	struct bases bases = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	for_each_arg(i) if (i < config.nargs) bases.word[i] = ctx_word(ctx, i);
-	return emit(ctx, mine, ids, &bases);
+	for_each_arg(i) if (i < config.nargs) set_base(level, i, ctx_word(ctx, i));
+	return close_event(ctx, mine, level);
 }
 
 /* System calls. The wrapper's one parameter points at the caller's registers. */
 
-static __always_inline void syscall_args_read(struct pt_regs *regs, __u64 *args)
+static __always_inline void syscall_args_read(struct tracer_level *level, struct pt_regs *regs)
 {
 	if (config.nargs > 0)
-		args[0] = PT_REGS_PARM1_CORE_SYSCALL(regs);
+		set_base(level, 0, PT_REGS_PARM1_CORE_SYSCALL(regs));
 	if (config.nargs > 1)
-		args[1] = PT_REGS_PARM2_CORE_SYSCALL(regs);
+		set_base(level, 1, PT_REGS_PARM2_CORE_SYSCALL(regs));
 	if (config.nargs > 2)
-		args[2] = PT_REGS_PARM3_CORE_SYSCALL(regs);
+		set_base(level, 2, PT_REGS_PARM3_CORE_SYSCALL(regs));
 	if (config.nargs > 3)
-		args[3] = PT_REGS_PARM4_CORE_SYSCALL(regs);
+		set_base(level, 3, PT_REGS_PARM4_CORE_SYSCALL(regs));
 	if (config.nargs > 4)
-		args[4] = PT_REGS_PARM5_CORE_SYSCALL(regs);
+		set_base(level, 4, PT_REGS_PARM5_CORE_SYSCALL(regs));
 	if (config.nargs > 5)
-		args[5] = PT_REGS_PARM6_CORE_SYSCALL(regs);
+		set_base(level, 5, PT_REGS_PARM6_CORE_SYSCALL(regs));
 }
 
 /* The same where the verifier knows that `regs` points at registers: no helper is called. */
-static __always_inline void syscall_args_direct(struct pt_regs *regs, __u64 *args)
+static __always_inline void syscall_args_direct(struct tracer_level *level, struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
 	if (config.nargs > 0)
-		args[0] = regs->di;
+		set_base(level, 0, regs->di);
 	if (config.nargs > 1)
-		args[1] = regs->si;
+		set_base(level, 1, regs->si);
 	if (config.nargs > 2)
-		args[2] = regs->dx;
+		set_base(level, 2, regs->dx);
 	if (config.nargs > 3)
-		args[3] = regs->r10;
+		set_base(level, 3, regs->r10);
 	if (config.nargs > 4)
-		args[4] = regs->r8;
+		set_base(level, 4, regs->r8);
 	if (config.nargs > 5)
-		args[5] = regs->r9;
+		set_base(level, 5, regs->r9);
 #else
 	if (config.nargs > 0)
-		args[0] = regs->orig_x0;
-	for_each_arg(i) if (i > 0 && i < config.nargs) args[i] = regs->regs[i];
+		set_base(level, 0, regs->orig_x0);
+	for_each_arg(i) if (i > 0 && i < config.nargs) set_base(level, i, regs->regs[i]);
 #endif
 }
 
@@ -208,27 +220,31 @@ static __always_inline bool this_syscall(struct tracer_accounts *mine, long id)
 SEC("fentry")
 int syscall_fentry(__u64 *ctx)
 {
-	struct bases bases = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	syscall_args_direct((struct pt_regs *)ctx[0], bases.word);
-	return emit(ctx, mine, ids, &bases);
+	syscall_args_direct(level, (struct pt_regs *)ctx[0]);
+	return close_event(ctx, mine, level);
 }
 
 SEC("kprobe")
 int syscall_kprobe(struct pt_regs *ctx)
 {
-	struct bases bases = {};
+	struct tracer_accounts *mine;
+	struct tracer_level *level;
 	struct ids ids;
-	struct tracer_accounts *mine = begin(&ids);
 
-	if (!mine)
+	mine = begin(&ids);
+	level = mine ? open_event(mine, ids) : 0;
+	if (!level)
 		return 0;
-	syscall_args_read((struct pt_regs *)PT_REGS_PARM1(ctx), bases.word);
-	return emit(ctx, mine, ids, &bases);
+	syscall_args_read(level, (struct pt_regs *)PT_REGS_PARM1(ctx));
+	return close_event(ctx, mine, level);
 }
 
 /* The number is looked at before the task: every system call of the machine comes by. */
@@ -236,8 +252,8 @@ int syscall_kprobe(struct pt_regs *ctx)
 	SEC(SECTION)                                                                               \
 	int NAME(__u64 *ctx)                                                                       \
 	{                                                                                          \
-		struct bases bases = {};                                                           \
 		struct tracer_accounts *mine = my_accounts();                                      \
+		struct tracer_level *level;                                                        \
 		struct ids ids;                                                                    \
                                                                                                    \
 		if (!mine)                                                                         \
@@ -252,8 +268,11 @@ int syscall_kprobe(struct pt_regs *ctx)
 			count(mine->filtered);                                                     \
 			return 0;                                                                  \
 		}                                                                                  \
-		READ((struct pt_regs *)ctx[0], bases.word);                                        \
-		return emit(ctx, mine, ids, &bases);                                               \
+		level = open_event(mine, ids);                                                     \
+		if (!level)                                                                        \
+			return 0;                                                                  \
+		READ(level, (struct pt_regs *)ctx[0]);                                             \
+		return close_event(ctx, mine, level);                                              \
 	}
 
 SYS_ENTER(syscall_tp_btf, "tp_btf/sys_enter", syscall_args_direct)

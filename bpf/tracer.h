@@ -63,15 +63,22 @@ struct tracer_accounts {
 };
 _Static_assert(sizeof(struct tracer_accounts) == 128, "two cache lines");
 
-/* One scratch level of one CPU: who holds it builds an event in it. */
+/*
+ * One scratch level of one CPU: who holds it builds an event in it. Whatever a program needs beyond
+ * a few words is in here and not on its stack: see open_event in emit.h.
+ */
 struct tracer_level {
 	__u32 busy;
 	__u32 seq; /* attempts to emit from this level; wraps */
 	__u32 shift;
 	struct tracer_event event;
-	__u8 pad[56];
+	__u64 bases[8]; /* what the fields start from */
+	__u64 dynamic;	/* bytes of the dynamic space in use */
+	__u64 faults;	/* which fields could not be read */
+	__u64 value;	/* what a helper reads into */
+	__u8 pad[32];
 };
-_Static_assert(sizeof(struct tracer_level) == 1920, "whole cache lines");
+_Static_assert(sizeof(struct tracer_level) == 1984, "whole cache lines");
 _Static_assert(__builtin_offsetof(struct tracer_level, event.body) % 8 == 0,
 	       "slots are stored whole");
 
@@ -163,7 +170,6 @@ struct tracer_config {
 	__u32 dynamic;	   /* where strings begin in the event: its size without any */
 	__u32 faults_at;   /* the slot of which fields could not be read; 0: none can fail */
 	__u32 task;	   /* the current task is looked at */
-	__u32 head_first;  /* the predicate looks at the event's head */
 	__u32 func_args;   /* how many parameters the function has: fexit finds the return value
 			      behind */
 	__u32 copied;	   /* a trampoline's arguments are read by a helper */

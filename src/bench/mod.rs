@@ -106,7 +106,7 @@ pub fn run(options: &Options) -> Result<Outcome> {
     let mut seen = Seen::default();
     let control = Control::new()?;
     let mut poller = Poller::new()?;
-    let mut pace = Pace::new(rings.wake.sweep());
+    let mut pace = Pace::new(&set);
     poller.register(&set, 0, &control)?;
 
     let cpu_before = thread_cpu();
@@ -116,7 +116,7 @@ pub fn run(options: &Options) -> Result<Outcome> {
         let drained = set.drain(Budget { time: Some(Duration::from_millis(50)), ..Budget::ALL }, |item| {
             seen.take(&item.kind)
         });
-        pace.count(drained.records);
+        pace.count(&drained);
         if !drained.more {
             seen.waits += 1;
             poller.wait(pace.sweep(), &control)?;

@@ -54,11 +54,11 @@ fn turn<S: Sink>(
     tick: &mut impl FnMut(&mut Session, &mut S) -> ControlFlow<()>,
 ) -> Result<()> {
     let mut poller = Poller::new()?;
-    let mut pace = Pace::new(session.rings().options().wake.sweep());
+    let mut pace = Pace::new(session.rings());
     loop {
         poller.register(session.rings(), session.generation(), control)?;
         let drained = session.drain(PASS, sink)?;
-        pace.count(drained.records);
+        pace.count(&drained);
         sink.flush()?;
         let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         let over = left.is_zero() || session.limit_reached();

@@ -156,8 +156,6 @@ pub struct Plan {
     own: usize,
     dynamic: usize,
     faults_at: Option<u16>,
-    /// The predicate looks at the head of the event, which is filled before then.
-    head: bool,
 }
 
 /// Why a plan has no room for more.
@@ -240,11 +238,6 @@ impl Plan {
         Ok(())
     }
 
-    /// The predicate looks at the head.
-    pub fn needs_head(&mut self) {
-        self.head = true;
-    }
-
     /// Writes the plan into a probe's configuration.
     pub fn configure(&self, config: &mut Config) {
         config.set_u32("nfetch", self.fetches.len() as u32);
@@ -252,7 +245,6 @@ impl Plan {
         config.set_u32("nops", self.ops.len() as u32);
         config.set_u32("dynamic", (Wire::SIZE + 8 * self.slots) as u32);
         config.set_u32("faults_at", u32::from(self.faults_at.unwrap_or(0)));
-        config.set_u32("head_first", u32::from(self.head));
         let fetches: Vec<u8> = self.fetches.iter().flat_map(|(f, at)| f.bytes(usize::from(*at))).collect();
         let ops: Vec<u8> = self.ops.iter().flat_map(|op| op.bytes()).collect();
         config.set("fetch", &fetches).set("ops", &ops);
@@ -261,11 +253,5 @@ impl Plan {
     /// Whether anything starts from this base.
     pub fn uses(&self, base: u8) -> bool {
         self.fetches.iter().any(|(f, _)| f.base == base)
-    }
-
-    /// Whether anything is done with a base but storing it whole, which pointers that the verifier knows as such
-    /// do not allow.
-    pub fn computes(&self) -> bool {
-        self.fetches.iter().any(|(f, _)| f.can_fail() || f.last != 0 || f.cut != (0, 0, false))
     }
 }

@@ -145,7 +145,6 @@ impl Judge<'_> {
         let operand = match capture::choose(self.hook, path, hint)? {
             Choice::Head { kind: Kind::Chars(_), .. } => return Err(format!("'{path}' is a string")),
             Choice::Head { offset, kind } => {
-                self.plan.needs_head();
                 let mask = if kind.size() == 4 { u64::from(u32::MAX) } else { u64::MAX };
                 Operand { at: offset as u16, fault: NO_FAULT, mask, signed: false, big_endian: 0 }
             }
@@ -236,7 +235,6 @@ impl Judge<'_> {
                 if 8 * words > usize::from(n) {
                     return Err(format!("'{path}' has {} bytes at most", n - 1));
                 }
-                self.plan.needs_head();
                 Ok((offset as u16, NO_FAULT))
             }
             Choice::Fetched(Wanted { mut fetch, kind: Kind::Text, .. }) => {

@@ -140,6 +140,9 @@ pub(super) fn load(open: OpenObject) -> Result<Object> {
     take_said();
     open.load().map_err(|e| {
         let said = take_said();
+        if said.contains("failed to create: -EPERM") {
+            return super::preflight::locked_memory(e);
+        }
         let error = Error::caused(ErrorKind::Runtime, "loading a BPF program", e);
         match said.lines().rev().find(|l| !l.trim().is_empty() && !l.contains("END PROG LOAD LOG")) {
             _ if said.is_empty() => error,

@@ -111,6 +111,18 @@ pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
     }
 }
 
+/// The error for a map that the kernel did not make for want of locked memory.
+pub fn locked_memory(cause: libbpf_rs::Error) -> Error {
+    let limit = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_MEMLOCK);
+    let limit = limit.map_or("unknown".to_owned(), |(soft, _)| format!("{} KiB", soft >> 10));
+    Error::caused(ErrorKind::Precondition, "the kernel refused memory for a BPF map", os_error(&cause)).with_help(
+        format!(
+            "kernels before 5.11 count BPF maps as locked memory, of which this process may have {limit}: raise it \
+             (ulimit -l unlimited, or LimitMEMLOCK=infinity in a unit), or run it as root"
+        ),
+    )
+}
+
 /// The operating system's error behind libbpf's, which libbpf-rs shows in its text alone.
 pub fn os_error(error: &libbpf_rs::Error) -> std::io::Error {
     let text = format!("{error:#}");
@@ -184,7 +196,9 @@ impl Symbols {
                 }
                 _ => {}
             }
-            if name.len().abs_diff(symbol.len()) <= 4 && !name.contains('.') {
+            // Few mistype the first letters, and a comparison with every symbol takes a second.
+            let alike = name.len().abs_diff(symbol.len()) <= 4 && name.get(..2) == symbol.get(..2);
+            if alike && !name.contains('.') {
                 found.near.push(name.to_owned());
             }
         }

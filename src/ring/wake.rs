@@ -47,6 +47,15 @@ impl Wake {
         }
     }
 
+    /// At how many bytes the kernel wakes whoever polls a ring of `size` bytes; `None` where it counts records.
+    pub fn watermark(&self, size: usize) -> Option<u32> {
+        match *self {
+            Wake::Latency(_) => Some(quarter(size)),
+            Wake::Bytes(n) => Some(n),
+            Wake::Records(_) => None,
+        }
+    }
+
     /// The rule for a ring of `size` bytes, or why there is none.
     ///
     /// The kernel wakes when the bytes written since the last crossing exceed the watermark
@@ -56,7 +65,7 @@ impl Wake {
         match *self {
             Wake::Latency(Duration::ZERO) => Err(Error::usage("a latency of 0 cannot be kept")
                 .with_help("state a latency of 1 ms or more, or ask for a wake-up per record")),
-            Wake::Latency(_) => Ok(Rule::Bytes(u32::try_from(size / 4).unwrap_or(u32::MAX / 4))),
+            Wake::Latency(_) => Ok(Rule::Bytes(quarter(size))),
             Wake::Records(0) => Err(Error::usage("a wake-up every 0 records means nothing")
                 .with_help("ask for every 1 or more, or state a latency")),
             Wake::Records(n) => Ok(Rule::Records(n)),
@@ -80,4 +89,8 @@ impl Wake {
             }
         }
     }
+}
+
+fn quarter(size: usize) -> u32 {
+    u32::try_from(size / 4).unwrap_or(u32::MAX / 4)
 }

@@ -26,7 +26,7 @@ use std::{
 
 use self::{host::Host, reader::Reader};
 use crate::{
-    Error, ErrorKind, Result,
+    Error, Result,
     event::Event,
     ledger::{Report, Tail},
     probe::{Filter, MAX_RAW, Probes, Spec},
@@ -38,6 +38,8 @@ use crate::{
 const MARKER_RAW: usize = 4;
 /// How often the accounts are looked at for CPUs that came or went.
 const CPU_CHECK: Duration = Duration::from_millis(50);
+/// The errno of a bpf(2) call without rights.
+const EPERM: i32 = nix::errno::Errno::EPERM as i32;
 /// How often the mask of online CPUs is read.
 const CPU_RESCAN: Duration = Duration::from_secs(1);
 
@@ -88,6 +90,7 @@ pub struct Session {
     cpus_checked: Instant,
     cpus_rescanned: Instant,
     generation: u64,
+    ring_refused: bool,
     report: Option<Report>,
 }
 
@@ -101,13 +104,7 @@ impl Session {
     pub fn prepare(mut options: Options) -> Result<Session> {
         options.rings.max_raw = MAX_RAW;
         options.filter.cpus = options.rings.cpus.clone();
-        let mut probes = Probes::open(options.filter.clone(), options.probes)?;
-        if options.count_runs {
-            probes.count_runs().map_err(|e| {
-                Error::caused(ErrorKind::Precondition, "having the kernel count the runs of BPF programs", e)
-                    .with_help("it can from 5.8 on, for whoever has CAP_SYS_ADMIN; leave it off (no -v)")
-            })?;
-        }
+        let probes = Probes::open(options.filter.clone(), options.probes, options.count_runs)?;
         let rings = Set::open(&options.rings, Some(arrays::of_probes(&probes)))?;
         let readers = (0..probes.possible_cpus()).map(Reader::new).collect();
         let now = Instant::now();
@@ -122,6 +119,7 @@ impl Session {
             cpus_checked: now,
             cpus_rescanned: now,
             generation: 0,
+            ring_refused: false,
             report: None,
         })
     }
@@ -223,22 +221,19 @@ impl Session {
         self.cpus_checked = Instant::now();
         if self.cpus_rescanned.elapsed() >= CPU_RESCAN {
             self.cpus_rescanned = Instant::now();
-            // What it refuses is told below, once events fail for it.
-            self.generation += self.rings.rescan().map_or(0, |made| made.len() as u64);
+            match self.rings.rescan() {
+                Ok(made) => self.generation += made.len() as u64,
+                Err(error) => self.without_ring(&error, sink)?,
+            }
         }
         for cpu in 0..self.probes.possible_cpus() {
             let (empty, dead) = self.refused(cpu);
             let reader = &mut self.readers[cpu as usize];
             let rise = reader.refused(empty, dead);
-            let ringless = self.rings.stats(cpu).is_none();
-            if rise.dead || (rise.empty && ringless) {
+            if rise.dead || (rise.empty && self.rings.stats(cpu).is_none()) {
                 match self.rings.replace(cpu) {
                     Ok(made) => self.generation += u64::from(made),
-                    // Without the right to open rings, as after a drop of privileges, tracing goes on elsewhere.
-                    Err(e) if !std::mem::replace(&mut reader.told, true) => {
-                        sink.note(&Note::Error(&format!("CPU {cpu} came back and has no ring: {e}")))?;
-                    }
-                    Err(_) => {}
+                    Err(error) => self.without_ring(&error, sink)?,
                 }
             } else if rise.empty && !std::mem::replace(&mut reader.told, true) {
                 let text = format!("the slot of CPU {cpu} was emptied by somebody else: its events fail");
@@ -246,6 +241,14 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// A CPU came and gets no ring, for want of rights or of memory: said once. Its events fail, and are counted.
+    fn without_ring(&mut self, error: &Error, sink: &mut dyn Sink) -> Result<()> {
+        match std::mem::replace(&mut self.ring_refused, true) {
+            true => Ok(()),
+            false => sink.note(&Note::Error(&format!("no ring for a CPU that has come: {error}"))),
+        }
     }
 
     /// What the programs were refused on a CPU: empty slot, dead output event.
@@ -289,8 +292,11 @@ impl Session {
         report.identities = books::check(self, &report, &marks);
         let _ = sink.footer(&report);
         self.report = Some(report.clone());
-        self.rings.close()?;
-        Ok(report)
+        match self.rings.close() {
+            // Who has given up the right to empty a slot leaves that to the kernel: the array ends with us.
+            Err(error) if error.os_error() != Some(EPERM) => Err(error),
+            _ => Ok(report),
+        }
     }
 
     /// Reads all rings to the end, whatever the sink says.

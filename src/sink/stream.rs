@@ -129,8 +129,10 @@ impl<E: Encode> Sink for StreamSink<E> {
                 return Err(e);
             }
         }
+        // Room may have come just now: what waits still stands before this event.
+        let behind = self.lanes.holds(event.cpu) || !self.notes.is_empty();
         let StreamSink { encode, outlet, lanes, .. } = self;
-        match outlet.room() {
+        match if behind { None } else { outlet.room() } {
             Some(out) => {
                 encode.event(event, out);
                 lanes.wrote(event);
@@ -157,9 +159,9 @@ impl<E: Encode> Sink for StreamSink<E> {
         self.catch_up();
         let StreamSink { encode, outlet, notes, .. } = self;
         match outlet.room() {
-            Some(out) => encode.note(note, out),
-            None if notes.len() < NOTES => encode.note(note, notes),
-            None => {}
+            Some(out) if notes.is_empty() => encode.note(note, out),
+            _ if notes.len() < NOTES => encode.note(note, notes),
+            _ => {}
         }
         self.outlet.appended()
     }

@@ -8,6 +8,7 @@ use anyhow::Result;
 use std::time::Duration;
 use tracer::ErrorKind;
 use tracer::event::Cause;
+use tracer::probe::Target;
 use tracer::ring::Budget;
 use tracer::session::{Options, Session};
 use tracer::sink::{Item, Memory};
@@ -19,6 +20,7 @@ pub const TESTS: &[Test] = &[
     Test::new("balance::a_ring_replaced_with_a_loss_untold", a_ring_replaced_with_a_loss_untold),
     Test::new("balance::whatever_is_lost", whatever_is_lost).seconds(600),
     Test::new("balance::the_kernels_run_count", the_kernels_run_count),
+    Test::new("balance::the_run_count_of_followers", the_run_count_of_followers),
     Test::new("balance::every_kind_of_probe_runs", every_kind_of_probe_runs).may_skip(&[Kernel::Host]),
 ];
 
@@ -170,6 +172,34 @@ fn the_kernels_run_count(ctx: &Context) -> Outcome {
     let report = hand.stop()?;
     balanced(&report)?;
     assert!(report.identities.iter().any(|i| i.name == "runs" && i.holds == Some(true)), "{report:?}");
+    Ok(())
+}
+
+/// Threads come and go while a session is prepared: what follows them is counted from its first run.
+fn the_run_count_of_followers(_: &Context) -> Outcome {
+    let over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                let _ = std::thread::spawn(|| ()).join();
+            }
+        });
+        let run = || -> Result<()> {
+            for _ in 0..10 {
+                let target = Target::Process(std::process::id());
+                let mut hand = Hand::with(|options| {
+                    options.count_runs = true;
+                    options.filter.targets = vec![target];
+                })?;
+                std::thread::sleep(Duration::from_millis(20));
+                balanced(&hand.stop()?)?;
+            }
+            Ok(())
+        };
+        let ran = run();
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        ran
+    })?;
     Ok(())
 }
 

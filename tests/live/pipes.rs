@@ -5,12 +5,14 @@ use crate::job::Ran;
 use crate::table::{Outcome, Test};
 use crate::trace::Trace;
 use anyhow::Result;
+use std::io::Read;
 use std::time::{Duration, Instant};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     Test::new("pipes::head_takes_three_lines", head_takes_three_lines),
     Test::new("pipes::a_quiet_trace_ends_with_its_reader", a_quiet_trace_ends_with_its_reader),
+    Test::new("pipes::a_slow_reader_finds_gaps_in_their_place", a_slow_reader_finds_gaps_in_their_place),
     Test::new("pipes::tee_does_not_feed_itself", tee_does_not_feed_itself),
     Test::new("pipes::nor_do_two_readers_in_a_row", nor_do_two_readers_in_a_row),
     Test::new("pipes::nor_does_a_terminal", nor_does_a_terminal),
@@ -49,6 +51,32 @@ fn a_quiet_trace_ends_with_its_reader(ctx: &Context) -> Outcome {
     println!("{:?}", begin.elapsed());
     assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
     assert!(ran.stderr.ends_with("status 0\n") && ran.stderr.lines().count() == 2, "{ran}");
+    Ok(())
+}
+
+/// A reader that takes less than comes: events are dropped again and again, each time told where.
+fn a_slow_reader_finds_gaps_in_their_place(ctx: &Context) -> Outcome {
+    let (mut reader, writer) = std::io::pipe()?;
+    let dd = ctx.renamed("dd", "dd-slow")?;
+    let count = "count=4000000000";
+    let load = ctx.job(&dd, ["if=/dev/zero", "of=/dev/null", "bs=1", count, "status=none"]).start()?;
+    let words = ["run", "-f", "json", "--duration", "3s", "--comm", "dd-slow", "s:write"];
+    let tracer = ctx.tracer(words).stdout(writer).start()?;
+    let (mut text, mut part) = (Vec::new(), vec![0; 64 << 10]);
+    loop {
+        match reader.read(&mut part)? {
+            0 => break,
+            n => text.extend_from_slice(&part[..n]),
+        }
+        std::thread::sleep(Duration::from_millis(8));
+    }
+    let ran = tracer.finish()?;
+    drop(load);
+    assert_eq!(ran.code(), 0, "{ran}");
+    let trace = Trace::read(std::str::from_utf8(&text)?)?;
+    trace.sound()?;
+    let dropped = trace.gaps().filter(|gap| gap.cause == "dropped").count();
+    println!("{} events, {dropped} gaps of dropped ones", trace.events().count());
     Ok(())
 }
 

@@ -15,7 +15,7 @@ pub const TESTS: &[Test] = &[
 ];
 
 const THREADS: u64 = 3;
-const TURNS: u64 = 6000;
+const TURNS: u64 = 2500;
 
 /// Each thread calls a function with its id and its turn, and writes as many bytes as its id is great: so an event
 /// that holds another thread's values shows.

@@ -94,7 +94,7 @@ fn threads_that_wait(file: &str, threads: u64, n: u64) {
 /// Calls getppid `n` times, and `m` times the 32-bit call that has the same number.
 fn compat(n: u64, m: u64) {
     (0..n).for_each(|_| {
-        std::os::unix::process::parent_id();
+        let _ = std::os::unix::process::parent_id();
     });
     (0..m).for_each(|_| call_32(110));
 }

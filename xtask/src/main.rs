@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod apt;
+mod bench;
 mod fuzz;
 mod kernels;
 mod report;
@@ -28,6 +29,8 @@ cargo xtask COMMAND
   vm KERNEL -- CMD…       a command in a guest (`tracer` means the one built here)
   vm fetch [KERNEL…]      fetch the guests' kernels anew
   fuzz [TARGET] [SECS]    run the fuzz targets
+  bench peers [--duration 1s] [--rounds 5] [--cpu 0] [--at-least RATIO]
+                          our reader against others over one BPF program; with RATIO, fails below it
   setup [--tests]         install what is missing to build (and to test)
   tidy                    the house rules: imports, unsafe, words, file heads
 ";
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         "run" => run::run(&args),
         "test" | "ci" => test::run(&args),
         "vm" => vm::run(&args),
+        "bench" => bench::run(&args),
         "fuzz" => fuzz::run(&args),
         "setup" => setup::run(&args),
         "tidy" => tidy::run(),

@@ -3,7 +3,7 @@
 use crate::kernels::{self, KERNELS, Kernel};
 use crate::report::{Report, Seen, Stage, stream};
 use crate::setup::{self, For};
-use crate::{fuzz, sh, tidy, vm};
+use crate::{bench, fuzz, sh, tidy, vm};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -90,18 +90,22 @@ fn cargo(command: &str, words: &[&str]) -> Command {
 
 fn fmt(_: &Options, stage: &mut Stage) {
     stage.check("cargo fmt", sh::must(&mut sh::cargo(["fmt", "--all", "--check"])));
-    if fuzz::manifest().is_file() {
-        let manifest = fuzz::manifest();
-        stage.check(
-            "cargo fmt of the fuzz targets",
-            sh::must(sh::cargo(["fmt", "--check", "--manifest-path"]).arg(manifest)),
-        );
+    for (what, manifest) in [("the fuzz targets", fuzz::manifest()), ("the peers", bench::manifest())] {
+        if manifest.is_file() {
+            stage.check(
+                &format!("cargo fmt of {what}"),
+                sh::must(sh::cargo(["fmt", "--check", "--manifest-path"]).arg(manifest)),
+            );
+        }
     }
 }
 
 fn clippy(_: &Options, stage: &mut Stage) {
     let words = ["--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"];
     stage.check("cargo clippy", sh::must(&mut cargo("clippy", &words)));
+    let mut peers = sh::cargo(["clippy", "--profile", "ci", "--locked", "--quiet", "--manifest-path"]);
+    peers.arg(bench::manifest()).args(["--target-dir", "target", "--", "-D", "warnings"]);
+    stage.check("cargo clippy of the peers", sh::must(&mut peers));
     // What a user gets who wants the pure rooms only.
     let bare =
         ["check", "--profile", "ci", "--locked", "--quiet", "--package", "tracer", "--no-default-features"];
