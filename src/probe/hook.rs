@@ -229,10 +229,7 @@ impl Hook {
         config.set_u32("nargs", args.max().unwrap_or(0));
         config.set_u32("ret", u32::from(plan.uses(BASE_RET)));
         config.set_u32("func_args", self.func_args as u32);
-        config.set_u32(
-            "copied",
-            u32::from(self.how.copies() || (self.how.trampoline().is_some() && plan.computes())),
-        );
+        config.set_u32("copied", u32::from(self.how.copies()));
         if let How::SyscallTpBtf { number } | How::SyscallRawTp { number } = &self.how {
             config.set_u32("syscall", *number);
         }
