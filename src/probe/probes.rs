@@ -70,13 +70,19 @@ impl Probes {
     /// The probe id of our own programs: the end marker and those that follow processes.
     pub const OWN: usize = 0;
 
-    /// Loads our own programs and makes the maps, for up to `probes` probes.
+    /// Loads our own programs and makes the maps, for up to `probes` probes. With `count_runs` the kernel counts the
+    /// runs of BPF programs, as a second source for `fired`; that costs some ns a run.
     ///
     /// # Errors
     ///
     /// A precondition where this process lacks the capabilities or the kernel cannot load BPF programs.
-    pub fn open(filter: Filter, probes: usize) -> Result<Probes> {
+    pub fn open(filter: Filter, probes: usize, count_runs: bool) -> Result<Probes> {
         preflight::rights()?;
+        // Before anything runs: our own programs are attached below.
+        let run_counts = count_runs.then(libbpf::enable_run_counts).transpose().map_err(|e| {
+            Error::caused(ErrorKind::Precondition, "having the kernel count the runs of BPF programs", e)
+                .with_help("it can from 5.8 on, for whoever has CAP_SYS_ADMIN; leave it off (no -v)")
+        })?;
         let ids = probes + 1;
         let possible = libbpf_rs::num_possible_cpus()
             .map_err(|e| Error::caused(ErrorKind::Runtime, "counting the possible CPUs", e))?;
@@ -120,7 +126,7 @@ impl Probes {
             counters,
             filter,
             ids,
-            run_counts: None,
+            run_counts,
         };
         probes.follow()?;
         Ok(probes)
@@ -299,14 +305,6 @@ impl Probes {
     /// How many sequence numbers each scratch level of a CPU has given out, modulo 2^32.
     pub fn attempts(&self, cpu: u32) -> [u32; LEVELS] {
         self.counters.attempts(cpu)
-    }
-
-    /// Makes the kernel count the runs of BPF programs, as a second source for `fired`; costs some ns a run.
-    ///
-    /// Call it before [`Probes::attach`].
-    pub fn count_runs(&mut self) -> io::Result<()> {
-        self.run_counts = Some(libbpf::enable_run_counts()?);
-        Ok(())
     }
 
     /// How often the kernel ran a probe's program; `None` where it was not asked to count.

@@ -103,13 +103,7 @@ impl Session {
     pub fn prepare(mut options: Options) -> Result<Session> {
         options.rings.max_raw = MAX_RAW;
         options.filter.cpus = options.rings.cpus.clone();
-        let mut probes = Probes::open(options.filter.clone(), options.probes)?;
-        if options.count_runs {
-            probes.count_runs().map_err(|e| {
-                Error::caused(ErrorKind::Precondition, "having the kernel count the runs of BPF programs", e)
-                    .with_help("it can from 5.8 on, for whoever has CAP_SYS_ADMIN; leave it off (no -v)")
-            })?;
-        }
+        let probes = Probes::open(options.filter.clone(), options.probes, options.count_runs)?;
         let rings = Set::open(&options.rings, Some(probes.array()))?;
         let readers = (0..probes.possible_cpus()).map(Reader::new).collect();
         let now = Instant::now();
