@@ -25,7 +25,7 @@ use std::{
 
 use self::{host::Host, reader::Reader};
 use crate::{
-    Error, ErrorKind, Result,
+    Error, Result,
     event::Event,
     ledger::{Report, Tail},
     probe::{Filter, MAX_RAW, Probes, Spec},
