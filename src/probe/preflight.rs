@@ -2,7 +2,11 @@
 
 use std::{fs, path::Path};
 
-use super::{hook::Hook, object, spec::Spec};
+use super::{
+    hook::{Hook, How},
+    object,
+    spec::Spec,
+};
 use crate::{Error, ErrorKind};
 
 const CAP_SYS_ADMIN: u32 = 21;
@@ -44,7 +48,7 @@ fn is_admin() -> bool {
 }
 
 /// The kernel's lockdown mode; empty where there is none.
-fn lockdown() -> String {
+pub fn lockdown() -> String {
     let modes = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
     modes.split('[').nth(1).and_then(|rest| rest.split(']').next()).unwrap_or_default().to_owned()
 }
@@ -94,6 +98,12 @@ pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
             &format!("kernel.perf_event_paranoid is {level}, which refuses perf events"),
         )
         .with_help("run as root, or lower it: sysctl kernel.perf_event_paranoid=2");
+    }
+    let in_user_space = matches!(how, How::Uprobe { .. } | How::Uretprobe { .. });
+    if in_user_space && !is_admin() && os_error(cause).kind() == std::io::ErrorKind::PermissionDenied {
+        return why(ErrorKind::Precondition, "this kernel wants CAP_SYS_ADMIN for uprobes").with_help(
+            "run as root: kernels from July 2025 on, stable ones too, no longer take CAP_PERFMON",
+        );
     }
     if how.needs_tracefs() && !is_admin() {
         return why(ErrorKind::Precondition, "tracefs belongs to root")
@@ -185,7 +195,7 @@ impl Symbols {
         // A table that cannot be read tells nothing, so nothing is said to be absent.
         found.whole = table.is_empty();
         for line in table.lines() {
-            let mut columns = line.split_whitespace();
+            let mut columns = line.split([' ', '\t']);
             let (Some("T" | "t" | "W" | "w"), Some(name)) = (columns.nth(1), columns.next()) else {
                 continue;
             };
@@ -210,13 +220,12 @@ impl Symbols {
 pub fn function_size(symbol: &str) -> Option<u64> {
     let table = fs::read_to_string("/proc/kallsyms").ok()?;
     let entries = table.lines().filter_map(|line| {
-        let mut columns = line.split_whitespace();
+        let mut columns = line.split([' ', '\t']);
         let address = u64::from_str_radix(columns.next()?, 16).ok().filter(|a| *a != 0)?;
         Some((address, columns.nth(1)?))
     });
-    let entries: Vec<(u64, &str)> = entries.collect();
-    let begin = entries.iter().find(|(_, name)| *name == symbol)?.0;
-    let end = entries.iter().map(|(address, _)| *address).filter(|address| *address > begin).min()?;
+    let begin = entries.clone().find(|(_, name)| *name == symbol)?.0;
+    let end = entries.map(|(address, _)| address).filter(|address| *address > begin).min()?;
     Some(end - begin)
 }
 

@@ -80,6 +80,11 @@ impl Probes {
     /// A precondition where this process lacks the capabilities or the kernel cannot load BPF programs.
     pub fn open(filter: Filter, probes: usize, count_runs: bool) -> Result<Probes> {
         preflight::rights()?;
+        // Before anything runs: our own programs are attached below.
+        let run_counts = count_runs.then(libbpf::enable_run_counts).transpose().map_err(|e| {
+            Error::caused(ErrorKind::Precondition, "having the kernel count the runs of BPF programs", e)
+                .with_help("it can from 5.8 on, for whoever has CAP_SYS_ADMIN; leave it off (no -v)")
+        })?;
         let ids = probes + 1;
         let possible = libbpf_rs::num_possible_cpus()
             .map_err(|e| Error::caused(ErrorKind::Runtime, "counting the possible CPUs", e))?;
@@ -123,15 +128,8 @@ impl Probes {
             counters,
             filter,
             ids,
-            run_counts: None,
+            run_counts,
         };
-        if count_runs {
-            let counts = libbpf::enable_run_counts().map_err(|e| {
-                Error::caused(ErrorKind::Precondition, "having the kernel count the runs of BPF programs", e)
-                    .with_help("it can from 5.8 on, for whoever has CAP_SYS_ADMIN; leave it off (no -v)")
-            })?;
-            probes.run_counts = Some(counts);
-        }
         probes.follow()?;
         Ok(probes)
     }

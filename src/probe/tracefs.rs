@@ -7,12 +7,19 @@ use nix::{
     sched::{CloneFlags, unshare},
 };
 
+use super::preflight::lockdown;
 use crate::{Error, ErrorKind, Result};
 
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
 fn mounted() -> Option<&'static str> {
     PLACES.into_iter().find(|place| Path::new(place).join("events").is_dir())
+}
+
+/// Whether it is mounted at all, where it can be read or not.
+fn is_mounted() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    mounts.lines().filter_map(|line| line.split(' ').nth(1)).any(|place| PLACES.contains(&place))
 }
 
 /// Runs `job` where tracefs is mounted, with its path.
@@ -22,6 +29,20 @@ fn mounted() -> Option<&'static str> {
 pub fn with<R: Send>(job: impl FnOnce(&Path) -> Result<R> + Send) -> Result<R> {
     if let Some(place) = mounted() {
         return job(Path::new(place));
+    }
+    if lockdown() == "confidentiality" {
+        return Err(Error::new(
+            ErrorKind::Precondition,
+            "tracefs is shut, as the kernel is locked down (confidentiality)",
+        )
+        .with_help("f:, fr:, rt:, u: and s: still work; or boot without lockdown=confidentiality"));
+    }
+    if is_mounted() {
+        return Err(Error::new(
+            ErrorKind::Precondition,
+            "tracefs belongs to root, and this process may not read it",
+        )
+        .with_help("run as root, or use rt: or s:, which need no tracefs"));
     }
     let on_a_thread = || {
         let cannot = |what: &str, errno: nix::Error| {

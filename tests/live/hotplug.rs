@@ -111,6 +111,8 @@ fn gone_at_the_end(ctx: &Context) -> Outcome {
 }
 
 fn a_cpu_comes_late(ctx: &Context) -> Outcome {
+    // Another test of this guest may have brought it already.
+    switch(1, false)?;
     assert_eq!(ctx.online()?, [0]);
     let mut tracer = traced(ctx, &[])?;
     ctx.dd(100, 1).succeed()?;

@@ -52,7 +52,9 @@ fn three_threads_on_one_cpu(ctx: &Context) -> Outcome {
         "{delivered} events, {scratch} without scratch, {in_gaps} in gaps, {missed} missed; by level {levels:?}"
     );
     assert_eq!(turns.len() as u64, THREADS);
-    assert_eq!(delivered + scratch + in_gaps + missed, 2 * THREADS * TURNS);
+    // What was missed is not known by task: it may be others' writes too.
+    let rest = 2 * THREADS * TURNS - (delivered + scratch + in_gaps);
+    assert!(rest <= missed && (missed == 0 || missed - rest < 100), "{rest} of {missed} missed");
     // What a thread did comes in its order.
     assert!(turns.values().all(|turns| turns.is_sorted_by(|a, b| a < b)));
     Ok(())

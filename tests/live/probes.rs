@@ -69,7 +69,10 @@ fn every_kind_has_its_values(ctx: &Context) -> Outcome {
         trace.events().filter(move |event| event.event == name)
     };
     let columns = |spec: &str, columns: &[&str]| -> Vec<Vec<u64>> {
-        of(spec).map(|event: &Event| columns.iter().map(|column| event.arg(column)).collect()).collect()
+        // CPU by CPU is how they come, and the program may have gone from one to the other.
+        let mut events: Vec<&Event> = of(spec).collect();
+        events.sort_by_key(|event| event.time);
+        events.iter().map(|event| columns.iter().map(|column| event.arg(column)).collect()).collect()
     };
     // The program opens /dev/null and writes nothing else; its descriptor is the same all along.
     let fd = of("s:write").next().map_or(0, |event| event.arg("fd"));

@@ -39,7 +39,7 @@ fn one_ends_a_stuck_run_in_time(ctx: &Context) -> Outcome {
     let took = begin.elapsed();
     drop(reader);
     println!("{took:?}\n{}", ran.stderr);
-    let bound = Duration::from_millis(if ctx.is_guest() { 6000 } else { 3000 });
+    let bound = Duration::from_secs(if ctx.is_guest() { 60 } else { 3 });
     assert!(took < bound, "{took:?}");
     assert_eq!(ran.code(), 0, "{ran}");
     assert!(ran.stderr.contains("balanced: yes"), "{ran}");

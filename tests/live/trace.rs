@@ -122,8 +122,6 @@ pub struct Accounts {
     pub spec: String,
     /// Runs.
     pub fired: u64,
-    /// Records that the rings took.
-    pub emitted: u64,
     /// Failures by cause.
     pub failed: BTreeMap<String, u64>,
     /// Calls of 32-bit tasks.
