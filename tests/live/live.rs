@@ -31,6 +31,7 @@ mod child;
 mod command;
 mod context;
 mod damage;
+mod fields;
 mod filters;
 mod guest;
 mod harness;
@@ -77,6 +78,7 @@ const TESTS: &[&[Test]] = &[
     theft::TESTS,
     rights::TESTS,
     refusals::TESTS,
+    fields::TESTS,
     filters::TESTS,
     command::TESTS,
     pipes::TESTS,

@@ -74,6 +74,16 @@ pub struct Event {
 }
 
 impl Event {
+    /// An argument that is a string; empty where it is none.
+    pub fn text(&self, name: &str) -> &str {
+        self.args.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// Whether an argument could not be read.
+    pub fn faulty(&self, name: &str) -> bool {
+        self.args.get(name).is_some_and(Value::is_null)
+    }
+
     /// An argument that is a number; negative ones are told by their two's complement.
     pub fn arg(&self, name: &str) -> u64 {
         let value = self.args.get(name).unwrap_or(&Value::Null);
@@ -122,6 +132,8 @@ pub struct Accounts {
     pub spec: String,
     /// Runs.
     pub fired: u64,
+    /// Runs turned away.
+    pub filtered: u64,
     /// Failures by cause.
     pub failed: BTreeMap<String, u64>,
     /// Calls of 32-bit tasks.
