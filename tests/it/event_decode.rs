@@ -9,7 +9,7 @@ use tracer::{
 use crate::sink_fixture::{WRITE, raw};
 
 fn schema(kind: Kind, offset: u32) -> Schema {
-    let field = Field { name: "x".into(), type_name: "t".into(), kind, offset };
+    let field = Field { name: "x".into(), type_name: "t".into(), kind, offset, fault: None };
     Schema { name: "e".into(), spec: "k:e".into(), fields: vec![field] }
 }
 

@@ -17,6 +17,7 @@ pub static WRITE: LazyLock<Schema> = LazyLock::new(|| {
         type_name: type_name.into(),
         kind,
         offset,
+        fault: None,
     };
     Schema {
         name: "write".into(),
