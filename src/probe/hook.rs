@@ -95,12 +95,15 @@ impl How {
 
     /// Whether what its arguments point to is user memory.
     fn in_user_space(&self) -> bool {
-        match self {
-            How::Uprobe { .. } | How::Uretprobe { .. } => true,
-            How::SyscallFentry { .. } | How::SyscallKprobe { .. } => true,
-            How::SyscallTpBtf { .. } | How::SyscallRawTp { .. } => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            How::Uprobe { .. }
+                | How::Uretprobe { .. }
+                | How::SyscallFentry { .. }
+                | How::SyscallKprobe { .. }
+                | How::SyscallTpBtf { .. }
+                | How::SyscallRawTp { .. }
+        )
     }
 
     /// Whether it needs the kernel's kprobes.

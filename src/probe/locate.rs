@@ -84,12 +84,12 @@ impl<'b> Place<'b> {
         let pointer = self.bare().and_then(|t| Ptr::try_from(t).ok());
         let pointer = pointer.ok_or_else(|| format!("'{}' is no pointer", self.name()))?;
         let to = pointer.referenced_type().type_id();
-        self.to_pointee();
+        self.enter_pointee();
         self.ty = to;
         Ok(())
     }
 
-    fn to_pointee(&mut self) {
+    fn enter_pointee(&mut self) {
         if self.in_memory {
             self.fetch.steps.push(self.fetch.last);
             self.fetch.last = 0;
@@ -150,7 +150,7 @@ impl<'b> Place<'b> {
         let bare = self.bare().ok_or("a type without a definition")?;
         let kind = match bare.kind() {
             BtfKind::Ptr if points_to_char(&bare) => {
-                self.to_pointee();
+                self.enter_pointee();
                 self.fetch.read = Read::Text(STRING);
                 Kind::Text
             }

@@ -101,3 +101,42 @@ fn a_schema_of_no_fields_needs_the_head_alone() {
     assert_eq!(event.fields().count(), 0);
     assert!(Event::decode(0, None, Body::new(&bytes[..51]), |_| Some(&schema)).is_none());
 }
+
+/// Raw bytes with two slots: which fields could not be read, and a string's place and length.
+fn with_text(faults: u64, text: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; Wire::SIZE];
+    bytes.extend(faults.to_ne_bytes());
+    let place = (Wire::SIZE + 16) as u64;
+    bytes.extend((place << 32 | text.len() as u64).to_ne_bytes());
+    bytes.extend(text);
+    bytes
+}
+
+#[test]
+fn strings_end_at_their_nul_and_faults_are_no_values() {
+    let at = Wire::SIZE as u32;
+    let field = |kind| Field {
+        name: "path".into(),
+        type_name: "const char *".into(),
+        kind,
+        offset: at + 8,
+        fault: Some((at, 3)),
+    };
+    let decoded = |bytes: &[u8], kind| {
+        let schema = Schema { name: "e".into(), spec: "s:e".into(), fields: vec![field(kind)] };
+        let values: Option<Vec<tracer::schema::OwnedValue>> =
+            Event::decode(0, None, Body::new(bytes), |_| Some(&schema))
+                .map(|event| event.fields().map(|(_, value)| value.into()).collect());
+        values.unwrap_or_default()
+    };
+    use tracer::schema::OwnedValue;
+    let good = with_text(0, b"/etc/x\0");
+    assert_eq!(decoded(&good, Kind::Text), [OwnedValue::Text(b"/etc/x".to_vec())]);
+    assert_eq!(decoded(&good, Kind::Bytes), [OwnedValue::Bytes(b"/etc/x\0".to_vec())]);
+    assert_eq!(decoded(&with_text(1 << 3, b""), Kind::Text), [OwnedValue::Fault]);
+    assert_eq!(decoded(&with_text(1 << 2, b"y"), Kind::Text), [OwnedValue::Text(b"y".to_vec())]);
+    // A place beyond the event has no value, and is not read.
+    let mut bad = good;
+    bad[Wire::SIZE + 12] = 0xff;
+    assert_eq!(decoded(&bad, Kind::Text), []);
+}
