@@ -24,14 +24,17 @@ pub enum Command {
 }
 
 const RUN_HELP: &str = "\
-A SPEC is [NAME=]PROVIDER:TARGET[+OFFSET]. Providers: kprobe (k), kretprobe (kr), fentry (f), fexit (fr),
-tracepoint (t), rawtracepoint (rt), uprobe (u), uretprobe (ur), syscall (s). Without a SPEC: s:write.
+A SPEC is [NAME=]PROVIDER:TARGET[+OFFSET][/PREDICATE/][{FIELD,...}]. Providers: kprobe (k), kretprobe (kr),
+fentry (f), fexit (fr), tracepoint (t), rawtracepoint (rt), uprobe (u), uretprobe (ur), syscall (s). Without a
+SPEC: s:write.
 
 Examples:
   tracer run                                 every write(2) on this host
   tracer run s:openat -p 1234                one process and its children
   tracer run k:vfs_write kr:vfs_read         kernel functions
   tracer run t:sched:sched_process_exec      a tracepoint
+  tracer run 's:openat/filename==\"/etc/*\"/{filename,flags:x}'
+                                             a predicate and fields
   tracer run -f json -n 1000 -- make         a command from its first instruction
 
 Exit codes: 0 clean stop, 1 runtime error, 2 usage, 3 this host does not allow it, 4 a probe is missing or cannot

@@ -20,12 +20,7 @@ use crate::{Error, ErrorKind, Result, schema::format};
 /// Usage: names what is not served.
 pub fn servable(spec: &Spec) -> Result<()> {
     spec::unsupported(spec).map_or(Ok(()), |what| {
-        let error = Error::usage(format!("spec '{spec}': {what} are not supported by this version"));
-        Err(match spec.fields.is_some() || spec.predicate.is_some() {
-            true => error
-                .with_help("without them all arguments are shown; filter with -p, --comm, -u or --cgroup"),
-            false => error,
-        })
+        Err(Error::usage(format!("spec '{spec}': {what} are not supported by this version")))
     })
 }
 

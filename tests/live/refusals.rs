@@ -20,7 +20,7 @@ fn refused(ctx: &Context, words: &[&str], code: i32, says: &[&str]) -> Outcome {
 }
 
 fn usage(ctx: &Context) -> Outcome {
-    let cases: [(&[&str], &[&str]); 20] = [
+    let cases: [(&[&str], &[&str]); 22] = [
         (&["-m", "0"], &["0 bytes", "4096"]),
         (&["-m", "12Q"], &["Q", "size"]),
         (&["-m", "nothing"], &["size"]),
@@ -28,7 +28,7 @@ fn usage(ctx: &Context) -> Outcome {
         (&["--duration", "-3s"], &[]),
         (&["-n", "many"], &["-n"]),
         (&["--ring-total", "4K", "s:write"], &["--ring-total"]),
-        (&["-m", "8K", "--wakeup", "8K"], &["watermark", "8024"]),
+        (&["-m", "8K", "--wakeup", "8K"], &["watermark", "help"]),
         (&["-C", "7777"], &["CPU 7777"]),
         (&["-C", "1-0"], &["1-0"]),
         (&["-f", "xml"], &["xml", "json"]),
@@ -38,8 +38,10 @@ fn usage(ctx: &Context) -> Outcome {
         (&["-p", "4194304"], &["4194304"]),
         (&["--comm", "a-name-that-is-too-long"], &["15 bytes"]),
         (&["x:write"], &["'x'", "kprobe"]),
-        (&["k:vfs_read/pid==42/"], &["predicates", "--comm"]),
-        (&["k:vfs_read{count}"], &["field lists"]),
+        (&["s:write/pid=42/"], &["==", "^"]),
+        (&["s:write{nope}"], &["'nope'", "count"]),
+        (&["s:write/count==\"x\"/"], &["no string"]),
+        (&["rt:sched_process_exec{p.comn}"], &["task_struct", "comm"]),
         (&["k:vfs_*"], &["wildcards"]),
     ];
     for (words, says) in cases {
