@@ -178,6 +178,7 @@ struct tracer_config {
 	__u32 uid;
 	__u32 excluded_len;
 	__u32 excluded[TRACER_EXCLUDED];
+	__u32 pad;	 /* what follows is at a multiple of eight, with no hole before it */
 	__u64 pidns_dev; /* the tracer's PID namespace; ino 0 = the initial one */
 	__u64 pidns_ino;
 	/* --comm as a bit-parallel automaton: bit i of D = the first i tokens of the pattern have
