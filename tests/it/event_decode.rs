@@ -3,7 +3,7 @@
 use tracer::{
     event::{Event, Wire},
     record::Body,
-    schema::{Field, Kind, Schema, Value},
+    schema::{Field, Kind, OwnedValue, Schema, Value},
 };
 
 use crate::sink_fixture::{WRITE, raw};
@@ -124,12 +124,10 @@ fn strings_end_at_their_nul_and_faults_are_no_values() {
     };
     let decoded = |bytes: &[u8], kind| {
         let schema = Schema { name: "e".into(), spec: "s:e".into(), fields: vec![field(kind)] };
-        let values: Option<Vec<tracer::schema::OwnedValue>> =
-            Event::decode(0, None, Body::new(bytes), |_| Some(&schema))
-                .map(|event| event.fields().map(|(_, value)| value.into()).collect());
+        let values: Option<Vec<OwnedValue>> = Event::decode(0, None, Body::new(bytes), |_| Some(&schema))
+            .map(|event| event.fields().map(|(_, value)| value.into()).collect());
         values.unwrap_or_default()
     };
-    use tracer::schema::OwnedValue;
     let good = with_text(0, b"/etc/x\0");
     assert_eq!(decoded(&good, Kind::Text), [OwnedValue::Text(b"/etc/x".to_vec())]);
     assert_eq!(decoded(&good, Kind::Bytes), [OwnedValue::Bytes(b"/etc/x\0".to_vec())]);

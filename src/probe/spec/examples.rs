@@ -226,8 +226,8 @@ fn what_is_not_served_yet_is_named() {
         ("u:/a:f+4", None),
         ("k:tcp_*", Some("wildcards")),
         ("t:sch?d:x", Some("wildcards")),
-        ("k:f/pid == 1/", Some("predicates (/…/)")),
-        ("k:f{}", Some("field lists ({…})")),
+        ("k:f/pid == 1/", None),
+        ("k:f{}", None),
         ("usdt:/a:p:n", Some("USDT probes (usdt:)")),
         ("o:x.o", Some("objects (o:)")),
     ] {
