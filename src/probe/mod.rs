@@ -1,7 +1,7 @@
 //! Specs in, attached BPF programs out: all that this crate has to do with libbpf.
 //!
 //! In come [`Spec`]s and a [`Filter`]; out come programs attached to the kernel, the descriptor of the perf
-//! event array they emit into, the [`Schema`] of each one's events, and the kernel's side of the accounts.
+//! event array they emit into, the [`Schema`](crate::schema::Schema) of each one's events, and the kernel's side of the accounts.
 //!
 //! ```text
 //!   Spec ─► resolve ─► [Hook, Hook, …] ─► object: configured, loaded ─► attach ─► Link
