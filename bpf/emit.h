@@ -237,6 +237,16 @@ static __always_inline struct tracer_level *open_event(struct tracer_accounts *m
 	return level;
 }
 
+/* Begins a run and claims a level for its event; none where its task is not wanted, or none is
+ * free. */
+static __always_inline struct tracer_level *start(struct tracer_accounts **mine)
+{
+	struct ids ids;
+
+	*mine = begin(&ids);
+	return *mine ? open_event(*mine, ids) : 0;
+}
+
 /* Captures the fields, judges the predicate, emits, and gives the level back. */
 static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 				       struct tracer_level *level)

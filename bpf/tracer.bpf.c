@@ -49,11 +49,8 @@ SEC("kprobe")
 int probe_entry(struct pt_regs *ctx)
 {
 	struct tracer_accounts *mine;
-	struct tracer_level *level;
-	struct ids ids;
+	struct tracer_level *level = start(&mine);
 
-	mine = begin(&ids);
-	level = mine ? open_event(mine, ids) : 0;
 	if (!level)
 		return 0;
 	set_regs(level, ctx);
@@ -65,11 +62,8 @@ SEC("kretprobe")
 int probe_return(struct pt_regs *ctx)
 {
 	struct tracer_accounts *mine;
-	struct tracer_level *level;
-	struct ids ids;
+	struct tracer_level *level = start(&mine);
 
-	mine = begin(&ids);
-	level = mine ? open_event(mine, ids) : 0;
 	if (!level)
 		return 0;
 	set_base(level, TRACER_BASE_RET, PT_REGS_RC(ctx));
@@ -94,11 +88,8 @@ SEC("fentry")
 int probe_fentry(__u64 *ctx)
 {
 	struct tracer_accounts *mine;
-	struct tracer_level *level;
-	struct ids ids;
+	struct tracer_level *level = start(&mine);
 
-	mine = begin(&ids);
-	level = mine ? open_event(mine, ids) : 0;
 	if (!level)
 		return 0;
 	for_each_arg(i) if (i < config.nargs) set_base(level, i, trampoline_word(ctx, i));
@@ -110,11 +101,8 @@ SEC("fexit")
 int probe_fexit(__u64 *ctx)
 {
 	struct tracer_accounts *mine;
-	struct tracer_level *level;
-	struct ids ids;
+	struct tracer_level *level = start(&mine);
 
-	mine = begin(&ids);
-	level = mine ? open_event(mine, ids) : 0;
 	if (!level)
 		return 0;
 #pragma clang loop unroll(full)
@@ -130,11 +118,8 @@ SEC("tracepoint")
 int probe_tracepoint(void *ctx)
 {
 	struct tracer_accounts *mine;
-	struct tracer_level *level;
-	struct ids ids;
+	struct tracer_level *level = start(&mine);
 
-	mine = begin(&ids);
-	level = mine ? open_event(mine, ids) : 0;
 	if (!level)
 		return 0;
 	set_base(level, TRACER_BASE_TASK, (__u64)ctx);
@@ -146,11 +131,8 @@ SEC("raw_tp")
 int probe_raw_tp(__u64 *ctx)
 {
 	struct tracer_accounts *mine;
-	struct tracer_level *level;
-	struct ids ids;
+	struct tracer_level *level = start(&mine);
 
-	mine = begin(&ids);
-	level = mine ? open_event(mine, ids) : 0;
 	if (!level)
 		return 0;
 	for_each_arg(i) if (i < config.nargs) set_base(level, i, ctx_word(ctx, i));
@@ -221,11 +203,8 @@ SEC("fentry")
 int syscall_fentry(__u64 *ctx)
 {
 	struct tracer_accounts *mine;
-	struct tracer_level *level;
-	struct ids ids;
+	struct tracer_level *level = start(&mine);
 
-	mine = begin(&ids);
-	level = mine ? open_event(mine, ids) : 0;
 	if (!level)
 		return 0;
 	syscall_args_direct(level, (struct pt_regs *)ctx[0]);
@@ -236,11 +215,8 @@ SEC("kprobe")
 int syscall_kprobe(struct pt_regs *ctx)
 {
 	struct tracer_accounts *mine;
-	struct tracer_level *level;
-	struct ids ids;
+	struct tracer_level *level = start(&mine);
 
-	mine = begin(&ids);
-	level = mine ? open_event(mine, ids) : 0;
 	if (!level)
 		return 0;
 	syscall_args_read(level, (struct pt_regs *)PT_REGS_PARM1(ctx));
