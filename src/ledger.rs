@@ -271,6 +271,11 @@ impl Report {
         self.cpus.iter().map(|c| c.decoded).sum()
     }
 
+    /// Events that a sink was handed: all that were decoded, but for those beyond the limit.
+    pub fn events(&self) -> u64 {
+        self.decoded() - self.beyond
+    }
+
     /// Events lost, failed, overwritten or dropped: all that fired, was wanted, and did not arrive.
     pub fn missing(&self) -> u64 {
         let failed: u64 = self.probes.iter().map(|p| p.accounts.failed.total()).sum();

@@ -48,7 +48,7 @@ pub fn trampoline() -> Option<ExitCode> {
     signal::unblock();
     let program = args.next()?;
     let error = Command::new(&program).args(args).exec();
-    eprintln!("tracer: cannot run '{}': {error}", program.to_string_lossy());
+    super::say(&format!("tracer: cannot run '{}': {error}", program.to_string_lossy()));
     Some(ExitCode::from(if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 }))
 }
 

@@ -17,7 +17,7 @@ mod status;
 mod summary;
 mod units;
 
-use std::process::ExitCode;
+use std::{io::Write, process::ExitCode};
 
 use clap::Parser;
 use tracer::{Error, ErrorKind};
@@ -57,14 +57,31 @@ pub fn main() -> ExitCode {
     })
 }
 
+/// Prints a line on stderr. Whoever read it may have gone; that ends nothing.
+fn say(line: &str) {
+    let _ = writeln!(anstream::stderr().lock(), "{}", plain(line));
+}
+
+/// A text without what could steer a terminal: names, paths and specs come from anywhere.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => out.push(c),
+            c if c.is_control() => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Prints an error and its way out.
 fn complain(error: &Error) {
-    use std::io::Write;
     let mut out = anstream::stderr().lock();
     let (red, cyan) = (anstyle::AnsiColor::Red.on_default().bold(), anstyle::AnsiColor::Cyan.on_default());
-    let _ = writeln!(out, "{red}error{red:#}: {error}");
+    let _ = writeln!(out, "{red}error{red:#}: {}", plain(&error.to_string()));
     if let Some(help) = error.help() {
-        let _ = writeln!(out, "{cyan}help{cyan:#}: {help}");
+        let _ = writeln!(out, "{cyan}help{cyan:#}: {}", plain(help));
     }
 }
 

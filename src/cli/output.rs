@@ -3,8 +3,9 @@
 use std::{io::IsTerminal, os::fd::AsFd};
 
 use tracer::{
-    Result,
+    Error, Result,
     frontend::Control,
+    session::Session,
     sink::{self, Outlet, StreamSink, hex::Hex, json, raw::Raw, text},
 };
 
@@ -52,4 +53,20 @@ fn in_color(args: &Run) -> bool {
             wanted && args.output.is_none() && std::io::stdout().is_terminal()
         }
     }
+}
+
+/// Checks that every column of `--fields` is one, or a field of some probe.
+pub fn check_columns(args: &Run, session: &Session) -> Result<()> {
+    let Some(list) = &args.fields else { return Ok(()) };
+    let attached = session.probes().attached();
+    let known: Vec<&str> = attached.iter().flat_map(|a| &a.schema.fields).map(|f| &*f.name).collect();
+    for column in text::Column::parse_list(list)? {
+        if let text::Column::Field(name) = column
+            && !known.contains(&&*name)
+        {
+            return Err(Error::usage(format!("--fields: no probe has a field '{name}'"))
+                .with_help(format!("fields: {}", known.join(", "))));
+        }
+    }
+    Ok(())
 }

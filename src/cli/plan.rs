@@ -12,7 +12,7 @@ use tracer::{
 
 use super::{
     args::{Rings, Run},
-    kin,
+    kin, say,
     units::Wakeup,
 };
 
@@ -50,11 +50,11 @@ pub fn options(args: &Run, specs: usize, child: Option<u32>) -> Result<session::
 fn excluded() -> Vec<u32> {
     let mut all = kin::processes();
     if all.len() > Filter::MAX_EXCLUDED {
-        eprintln!(
+        say(&format!(
             "{} processes read this output; the first {} are left out",
             all.len(),
             Filter::MAX_EXCLUDED
-        );
+        ));
         all.truncate(Filter::MAX_EXCLUDED);
     }
     all

@@ -15,7 +15,7 @@ use tracer::{
 use super::{
     args::{Missing, Run},
     command::Waiting,
-    complain, exit, output, plan, signal,
+    complain, exit, output, plan, say, signal,
     status::Status,
     summary,
 };
@@ -32,6 +32,7 @@ pub fn run(args: &Run) -> Result<ExitCode> {
     let options = plan::options(args, specs.len(), child.as_ref().map(Waiting::id))?;
     let mut session = prepare(args, options)?;
     attach(args, &mut session, &specs)?;
+    output::check_columns(args, &session)?;
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
@@ -75,7 +76,10 @@ fn prepare(args: &Run, options: session::Options) -> Result<Session> {
                 return Err(error);
             };
             if !args.quiet {
-                eprintln!("rings of {} KiB a CPU, as the limit on locked memory allows no more", size >> 10);
+                say(&format!(
+                    "rings of {} KiB a CPU, as the limit on locked memory allows no more",
+                    size >> 10
+                ));
             }
             Session::prepare(session::Options { rings: ring::Options { size, ..options.rings }, ..options })
         }
@@ -106,7 +110,7 @@ fn attach(args: &Run, session: &mut Session, specs: &[Spec]) -> Result<()> {
                 [] => String::new(),
                 reasons => format!(" ({})", reasons.join("; ")),
             };
-            eprintln!("{spec}: {}{why}", attached.how);
+            say(&format!("{spec}: {}{why}", attached.how));
         }
     }
     match session.probes().attached().is_empty() {

@@ -7,7 +7,7 @@ use tracer::ledger::{Report, Tail};
 /// Writes the whole ledger.
 pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     let seconds = report.elapsed as f64 / 1e9;
-    let events = report.decoded() - report.beyond;
+    let events = report.events();
     let rate = if seconds > 0.0 { events as f64 / seconds } else { 0.0 };
     writeln!(out, "{events} events in {seconds:.3} s ({rate:.0}/s), {} missing", report.missing())?;
     for p in &report.probes {

@@ -73,7 +73,7 @@ pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
         let function = how.symbol().unwrap_or_default();
         return why(ErrorKind::Precondition, "this kernel was built without CONFIG_KPROBES").with_help(
             format!(
-                "try f:{function} (BPF's own trampoline), a tracepoint (t:, rt:), or s: for a system call"
+                "try f:{function} (BPF's own trampoline) where it is allowed, a tracepoint (t:, rt:), or s: for a system call"
             ),
         );
     }
@@ -113,7 +113,9 @@ pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
     let refused = cause.raw_os_error() == Some(EPERM);
     let error = Error::caused(ErrorKind::Attach, format!("{spec}: cannot attach: {how}"), cause);
     if how.trampoline().is_some() && refused {
-        error.with_help("this kernel refuses BPF trampolines here; try k:, a tracepoint (t:, rt:), or s:")
+        let other = if has_kprobes() { "k:, " } else { "" };
+        why(ErrorKind::Precondition, &format!("this kernel refuses BPF trampolines ({how})"))
+            .with_help(format!("try {other}a tracepoint (t:, rt:), or s: for a system call"))
     } else if said.is_empty() {
         error
     } else {

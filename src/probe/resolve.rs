@@ -126,7 +126,7 @@ fn program_path(spec: &Spec) -> Result<String> {
     }
     let cannot = |why: &str| Error::new(ErrorKind::Attach, format!("{spec}: cannot attach: {why}"));
     if spec.scope.contains('/') {
-        return Err(cannot(&format!("there is no file {}", spec.scope)));
+        return Err(cannot(&format!("there is no such file as {}", spec.scope)));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(&spec.scope)).find(|p| p.is_file());

@@ -247,7 +247,7 @@ impl Encode for Json {
         let line = FooterLine {
             kind: "footer",
             balanced: report.balanced(),
-            events: report.decoded(),
+            events: report.events(),
             missing: report.missing(),
             report,
         };

@@ -8,7 +8,10 @@
 
 use std::{
     fs::{File, OpenOptions},
-    os::fd::{AsFd, BorrowedFd},
+    os::{
+        fd::{AsFd, BorrowedFd},
+        unix::fs::OpenOptionsExt,
+    },
     path::Path,
     sync::{Arc, atomic::Ordering::Relaxed},
     thread::JoinHandle,
@@ -110,7 +113,7 @@ impl Outlet {
     ///
     /// [`ErrorKind::Sink`] where it cannot be opened.
     pub fn create(path: &Path, options: Options) -> Result<Outlet> {
-        let file = File::create(path).map_err(|e| cannot_open(path, e))?;
+        let file = open(OpenOptions::new().write(true).truncate(true), path)?;
         Outlet::new(&path.to_string_lossy(), file.as_fd(), options)
     }
 
@@ -121,8 +124,7 @@ impl Outlet {
     ///
     /// [`ErrorKind::Sink`] where it cannot be opened: everything goes on to where it went.
     pub fn reopen(&mut self, path: &Path) -> Result<()> {
-        let file =
-            OpenOptions::new().append(true).create(true).open(path).map_err(|e| cannot_open(path, e))?;
+        let file = open(OpenOptions::new().append(true), path)?;
         let target = Target::new(file.as_fd()).map_err(|e| cannot_open(path, e.into()))?;
         self.hand_over()?;
         self.send(Work::Reopen(target));
@@ -318,6 +320,15 @@ impl Drop for Outlet {
     fn drop(&mut self) {
         self.stop();
     }
+}
+
+/// Opens or creates; a FIFO that nobody reads is an error at once, where it would hold us until somebody did.
+fn open(options: &mut OpenOptions, path: &Path) -> Result<File> {
+    let opened = options.create(true).custom_flags(libc::O_NONBLOCK).open(path);
+    opened.map_err(|e| match e.raw_os_error() {
+        Some(libc::ENXIO) => cannot_open(path, e).with_help("it is a FIFO: start its reader first"),
+        _ => cannot_open(path, e),
+    })
 }
 
 fn cannot_open(path: &Path, e: std::io::Error) -> Error {

@@ -246,14 +246,14 @@ impl Encode for Text {
             Note::Error(message) => said("error: ", message, out),
             Note::Probe(message) => said("probe: ", message, out),
             Note::Stats(report) => {
-                let _ = write!(out, "stats: {} events, {} missing", report.decoded(), report.missing());
+                let _ = write!(out, "stats: {} events, {} missing", report.events(), report.missing());
             }
         });
     }
 
     fn footer(&mut self, report: &Report, out: &mut Vec<u8>) {
         self.marked(out, |_, out| {
-            let (events, missing) = (report.decoded(), report.missing());
+            let (events, missing) = (report.events(), report.missing());
             let balanced = if report.balanced() { "yes" } else { "no" };
             let _ = write!(out, "end: {events} events, {missing} missing, balanced: {balanced}");
         });

@@ -72,5 +72,5 @@ fn probes_that_are_not_there(ctx: &Context) -> Outcome {
 fn a_kernel_without_kprobes(ctx: &Context) -> Outcome {
     refused(ctx, &["k:vfs_write"], 3, &["CONFIG_KPROBES", "f:vfs_write"])?;
     refused(ctx, &["kr:vfs_write"], 3, &["CONFIG_KPROBES"])?;
-    refused(ctx, &["f:vfs_write"], 4, &["trampolines"])
+    refused(ctx, &["f:vfs_write"], 3, &["trampolines"])
 }

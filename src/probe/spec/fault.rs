@@ -30,10 +30,12 @@ impl Fault {
     pub fn explain(self, noun: &str, text: &str) -> Error {
         let (shown, column) = window(text, self.at);
         let room = " ".repeat(column);
-        let hint = if self.hint.is_empty() { String::new() } else { format!(" {}", self.hint) };
-        let error = Error::usage(format!("{noun} '{shown}': {}\n  {shown}\n  {room}^{hint}", self.what));
+        // Reasons quote what was typed, which may hold anything.
+        let hint = if self.hint.is_empty() { String::new() } else { format!(" {}", plain(&self.hint)) };
+        let what = plain(&self.what);
+        let error = Error::usage(format!("{noun} '{shown}': {what}\n  {shown}\n  {room}^{hint}"));
         match self.help {
-            Some(help) => error.with_help(help),
+            Some(help) => error.with_help(plain(&help)),
             None => error,
         }
     }
@@ -61,14 +63,18 @@ fn window(text: &str, at: usize) -> (String, usize) {
     let start = before.char_indices().rev().nth(BEFORE - 1).map_or(0, |(i, _)| i);
     let end = after.char_indices().nth(AFTER).map_or(after.len(), |(i, _)| i);
     let mut shown = String::from(if start > 0 { "…" } else { "" });
-    let plain = |c: char| if c.is_control() || is_direction(c) { ' ' } else { c };
-    shown.extend(before[start..].chars().map(plain));
+    shown.push_str(&plain(&before[start..]));
     let column = shown.chars().count();
-    shown.extend(after[..end].chars().map(plain));
+    shown.push_str(&plain(&after[..end]));
     if end < after.len() {
         shown.push('…');
     }
     (shown, column)
+}
+
+/// A text with a blank for each character that would move a cursor.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || is_direction(c) { ' ' } else { c }).collect()
 }
 
 /// Whether a character has no width of its own and turns the direction of others, or joins lines.

@@ -156,6 +156,12 @@ fn a_terminal_is_safe_from_messages() {
     assert!(!message.contains(['\x1b', '\u{202e}']));
     assert_eq!(message.lines().count(), 3);
     assert_eq!(caret, 5);
+    // Reasons quote what was typed: found by the fuzzer.
+    for text in ["C\nC=", "a\nb:x", "k:f{x:\ny}", "k:f/x == \x1b[2J/"] {
+        let Err(error) = text.parse::<Spec>() else { continue };
+        let whole = format!("{error}{}", error.help().unwrap_or_default());
+        assert!(error.to_string().lines().count() <= 3 && !whole.contains('\x1b'), "{whole}");
+    }
 }
 
 /// Each would take minutes if the time were not linear.
