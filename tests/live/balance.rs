@@ -1,10 +1,11 @@
 //! That the books of undamaged sessions balance whatever is lost, and that every loss stands at its place.
 
 use crate::context::Context;
-use crate::kit::{Dice, Hand, balanced};
+use crate::kit::{Dice, Hand, balanced, second_named};
 use crate::table::{Kernel, Outcome, Test};
 use crate::{fail, skip};
 use anyhow::Result;
+use libbpf_rs::{MapCore as _, MapFlags};
 use std::time::Duration;
 use tracer::ErrorKind;
 use tracer::event::Cause;
@@ -22,6 +23,7 @@ pub const TESTS: &[Test] = &[
     Test::new("balance::the_kernels_run_count", the_kernels_run_count),
     Test::new("balance::the_run_count_of_followers", the_run_count_of_followers),
     Test::new("balance::every_kind_of_probe_runs", every_kind_of_probe_runs).may_skip(&[Kernel::Host]),
+    Test::new("balance::no_scratch_level_is_free", no_scratch_level_is_free),
 ];
 
 /// What became of each attempt on a CPU, by its sequence number from 1 on.
@@ -253,5 +255,33 @@ fn every_kind_of_probe_runs(ctx: &Context) -> Outcome {
     if !refused.is_empty() {
         skip!("{} of {} ran, and balanced: {}", report.probes.len(), SPECS.len(), refused.join("; "));
     }
+    Ok(())
+}
+
+/// Every level of a CPU is taken: runs fail as `scratch`, take no number, and the books still balance.
+fn no_scratch_level_is_free(ctx: &Context) -> Outcome {
+    /// `sizeof(struct tracer_level)`, and how many there are.
+    const LEVEL: usize = 1984;
+    const LEVELS: usize = 4;
+    let cpu = ctx.online()?[0];
+    let mut hand = Hand::new()?;
+    hand.fire(cpu, 0, 3)?;
+    let map = second_named("cpus")?;
+    // The busy flag opens each level; where levels nest strictly, their depth stands behind the last.
+    let take = |taken: bool| -> anyhow::Result<()> {
+        let mut value = map.lookup(&cpu.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        (0..LEVELS).for_each(|level| value[level * LEVEL] = u8::from(taken));
+        value[LEVELS * LEVEL] = if taken { LEVELS as u8 } else { 0 };
+        Ok(map.update(&cpu.to_ne_bytes(), &value, MapFlags::ANY)?)
+    };
+    take(true)?;
+    hand.fire(cpu, 3, 5)?;
+    take(false)?;
+    hand.fire(cpu, 8, 2)?;
+    let report = hand.stop()?;
+    balanced(&report)?;
+    let accounts = hand.accounts(cpu);
+    assert_eq!((accounts.failed.scratch, accounts.emitted, accounts.failed.total()), (5, 5, 5));
+    assert_eq!(hand.numbers(cpu), [1, 2, 3, 4, 5]);
     Ok(())
 }
