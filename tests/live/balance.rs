@@ -268,7 +268,7 @@ fn no_scratch_level_is_free(ctx: &Context) -> Outcome {
     hand.fire(cpu, 0, 3)?;
     let map = second_named("cpus")?;
     // The busy flag opens each level; where levels nest strictly, their depth stands behind the last.
-    let take = |taken: bool| -> anyhow::Result<()> {
+    let take = |taken: bool| -> Result<()> {
         let mut value = map.lookup(&cpu.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
         (0..LEVELS).for_each(|level| value[level * LEVEL] = u8::from(taken));
         value[LEVELS * LEVEL] = if taken { LEVELS as u8 } else { 0 };
