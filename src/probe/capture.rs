@@ -1,7 +1,7 @@
 //! What a spec's fields mean on a hook: a plan for its program, and the schema of its events.
 
 use super::{
-    fetch::{Fetch, Full, Plan, Read, TEXT},
+    fetch::{Fetch, Full, Plan, Read, STRING, TEXT},
     hook::{Hook, Source},
     judge,
     locate::{Place, Wanted},
@@ -13,9 +13,6 @@ use crate::{
     Error, Result,
     schema::{Field, Kind, Schema},
 };
-
-/// Bytes of a string whose length nothing tells.
-const STRING: u16 = 256;
 
 /// What of an event's head can be asked for by name: its offset and kind.
 pub const HEAD: [(&str, u32, Kind); 5] = [

@@ -9,11 +9,14 @@ pub const STEPS: usize = 8;
 pub const OPS: usize = 16;
 pub const TEXT: usize = 512;
 pub const DYNAMIC: usize = 1024;
+/// Bytes of a string whose length nothing tells.
+pub const STRING: u16 = 256;
 
 /// Where the slots begin that the predicate alone needs.
 const JUDGED: usize = Wire::SIZE + 8 * FIELDS + DYNAMIC + TEXT + 8;
-/// The words of the `task` base, which a tracepoint uses for its record.
+/// The base that holds the return value.
 pub const BASE_RET: u8 = 6;
+/// The base of the current task, or of a tracepoint's record.
 pub const BASE_TASK: u8 = 7;
 /// A comparison of something that is always there.
 pub const NO_FAULT: u8 = 63;

@@ -1,4 +1,4 @@
-//! One way to hook the kernel for a spec, with what its program captures.
+//! One way to hook the kernel for a spec, with what its program has at hand.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use libbpf_rs::btf::TypeId;
 
 use super::{
     config::Config,
-    fetch::{BASE_RET, BASE_TASK, Fetch, Plan, Read, TEXT},
+    fetch::{BASE_RET, BASE_TASK, Fetch, Plan, Read, STRING, TEXT},
     locate::Wanted,
     signature::{self, Param},
 };
@@ -239,9 +239,6 @@ impl Hook {
         plan.configure(config);
     }
 }
-
-/// Bytes of a string whose length nothing tells.
-const STRING: u16 = 256;
 
 /// A field of a tracepoint's record; `None` for arrays of what is no character.
 fn record_field(field: &FormatField) -> Option<Source> {

@@ -6,15 +6,12 @@ use libbpf_rs::btf::{
 };
 
 use super::{
-    fetch::{Fetch, Read, STEPS, TEXT},
+    fetch::{Fetch, Read, STEPS, STRING, TEXT},
     preflight::near,
     signature::c_name,
     spec::{Path, Step},
 };
 use crate::schema::Kind;
-
-/// Bytes of a string whose length no type tells.
-const STRING: u16 = 256;
 
 /// Where a path has led so far.
 #[derive(Clone, Debug)]
