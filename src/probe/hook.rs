@@ -199,6 +199,8 @@ pub struct Hook {
     pub sources: Vec<Source>,
     /// How many parameters the function has, at hand or not.
     pub func_args: usize,
+    /// The module whose BTF its sources' types are of; `None` for the kernel's.
+    pub module: Option<String>,
 }
 
 impl Hook {
@@ -217,12 +219,17 @@ impl Hook {
         let ret = ret.map(|param| Source::in_base(BASE_RET, param, user));
         let params = params.into_iter().take(Hook::MAX_ARGS).enumerate();
         let params = params.map(|(i, param)| Source::in_base(i as u8, param, user));
-        Hook { how, sources: ret.into_iter().chain(params).collect(), func_args }
+        Hook { how, sources: ret.into_iter().chain(params).collect(), func_args, module: None }
+    }
+
+    /// The same hook, its types being those of a module's BTF.
+    pub fn typed_by(self, module: Option<String>) -> Hook {
+        Hook { module, ..self }
     }
 
     /// A tracepoint, whose record holds its fields.
     pub fn record(how: How, fields: &[FormatField]) -> Hook {
-        Hook { how, sources: fields.iter().filter_map(record_field).collect(), func_args: 0 }
+        Hook { how, sources: fields.iter().filter_map(record_field).collect(), func_args: 0, module: None }
     }
 
     /// Writes what the program is to look at into its configuration.

@@ -38,29 +38,30 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
             {
                 return Err(missing(spec, &format!("the function has {size} bytes")));
             }
-            let params = match spec.offset {
-                0 => signature::function(&symbol).map(|s| s.params),
-                _ => None,
-            };
-            one(Hook::entry(
-                How::Kprobe { symbol, offset: spec.offset },
-                params.unwrap_or_else(signature::registers),
-            ))
+            let known = if spec.offset == 0 { signature::function(&symbol) } else { None };
+            let (params, module) =
+                known.map_or_else(|| (signature::registers(), None), |s| (s.params, s.module));
+            one(Hook::entry(How::Kprobe { symbol, offset: spec.offset }, params).typed_by(module))
         }
         Provider::Kretprobe => {
             let known = signature::function(&symbol);
-            let ret = known.map_or_else(|| Some(signature::plain_return()), |s| s.ret);
-            one(Hook::exit(How::Kretprobe { symbol }, ret, Vec::new()))
+            let (ret, module) =
+                known.map_or_else(|| (Some(signature::plain_return()), None), |s| (s.ret, s.module));
+            one(Hook::exit(How::Kretprobe { symbol }, ret, Vec::new()).typed_by(module))
         }
         Provider::Fentry => {
             let known = traced_function(spec)?;
             let how = |copied| How::Fentry { symbol: symbol.clone(), copied };
-            Ok([false, true].map(|copied| Hook::entry(how(copied), known.params.clone())).to_vec())
+            let hook = |copied| Hook::entry(how(copied), known.params.clone()).typed_by(known.module.clone());
+            Ok([false, true].map(hook).to_vec())
         }
         Provider::Fexit => {
             let known = traced_function(spec)?;
             let how = |copied| How::Fexit { symbol: symbol.clone(), copied };
-            let hook = |copied| Hook::exit(how(copied), known.ret.clone(), known.params.clone());
+            let hook = |copied| {
+                Hook::exit(how(copied), known.ret.clone(), known.params.clone())
+                    .typed_by(known.module.clone())
+            };
             Ok([false, true].map(hook).to_vec())
         }
         Provider::RawTracepoint => {
