@@ -18,10 +18,12 @@
 mod attach;
 mod bench;
 mod capture;
+pub mod catalogue;
 mod config;
 mod counters;
 mod fetch;
 mod filter;
+mod glob;
 mod hook;
 mod judge;
 mod libbpf;

@@ -61,6 +61,15 @@ pub fn function(name: &str) -> Option<Signature> {
     })
 }
 
+/// The functions that this kernel's BTF has a signature of.
+pub fn function_names() -> Vec<String> {
+    vmlinux(|btf| {
+        let all = btf.type_by_kind::<Func<'_>>();
+        Some(all.filter_map(|f| Some(f.name()?.to_str()?.to_owned())).collect())
+    })
+    .unwrap_or_default()
+}
+
 fn function_proto<'b>(btf: &'b Btf<'static>, name: &str) -> Option<FuncProto<'b>> {
     let func: Func<'b> = btf.type_by_name(name)?;
     func.referenced_type().try_into().ok()

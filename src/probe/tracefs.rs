@@ -77,6 +77,31 @@ pub fn format(category: &str, name: &str) -> Result<Option<String>> {
     })
 }
 
+/// Every tracepoint that programs can be put on, as category and name.
+pub fn events() -> Result<Vec<(String, String)>> {
+    let text = read("available_events")?;
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(c, n)| (c.to_owned(), n.to_owned()))
+        .collect())
+}
+
+/// The table of what the kernel's function tracer knows; `None` where it cannot be read.
+pub fn traced_functions() -> Option<String> {
+    read("available_filter_functions").ok().filter(|text| !text.is_empty())
+}
+
+fn read(file: &str) -> Result<String> {
+    with(|tracefs| {
+        let path = tracefs.join(file);
+        fs::read_to_string(&path).map_err(|e| {
+            Error::caused(ErrorKind::Precondition, format!("reading {}", path.display()), e)
+                .with_help("tracefs belongs to root: run as root, or use rt: or s:")
+        })
+    })
+}
+
 /// The names of a category's tracepoints, for an error that offers near ones; empty where they cannot be had.
 pub fn names(category: &str) -> Vec<String> {
     with(|tracefs| Ok(entries(&tracefs.join("events").join(category)))).unwrap_or_default()
