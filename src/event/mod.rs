@@ -13,7 +13,7 @@ pub use stream::{Gaps, Stream};
 
 use crate::{
     record::Body,
-    schema::{Field, Kind, Schema, Value},
+    schema::{Field, Kind, Schema, Stack, Value},
 };
 
 /// One firing of one probe.
@@ -90,6 +90,7 @@ fn value<'a>(raw: &Body<'a>, field: &Field) -> Option<Value<'a>> {
         Kind::BigEndian(n) => Value::Unsigned(bits()?.swap_bytes() >> (64 - 8 * u32::from(n))),
         Kind::Text => Value::Text(up_to_nul(dynamic()?)),
         Kind::Bytes => Value::Bytes(dynamic()?),
+        Kind::Stack { user } => Value::Stack(Stack::new(dynamic()?, user)),
         Kind::Chars(n) => Value::Text(up_to_nul(raw.range(at, usize::from(n))?)),
     })
 }

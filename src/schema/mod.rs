@@ -6,11 +6,11 @@
 //! A schema never changes once its probe is attached. Nothing here reads a ring or calls the kernel.
 
 pub mod format;
+mod value;
 mod wire;
 
+pub use value::{OwnedValue, Stack, Value};
 pub use wire::{LEVELS, Wire};
-
-use crate::record::Body;
 
 /// One kind of event: a probe and what its events carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,11 @@ pub enum Kind {
     Bytes,
     /// A `char` array of this many bytes that stands in the event itself, up to its first NUL.
     Chars(u8),
+    /// A stack: a slot as a string's, whose bytes are addresses of eight bytes, innermost first.
+    Stack {
+        /// Whether they are addresses of the process, and not of the kernel.
+        user: bool,
+    },
 }
 
 impl Kind {
@@ -68,62 +73,8 @@ impl Kind {
         match self {
             Kind::Unsigned(n) | Kind::Signed(n) | Kind::Hex(n) | Kind::BigEndian(n) => usize::from(n),
             Kind::Bool => 1,
-            Kind::Pointer | Kind::Text | Kind::Bytes => 8,
+            Kind::Pointer | Kind::Text | Kind::Bytes | Kind::Stack { .. } => 8,
             Kind::Chars(n) => usize::from(n),
-        }
-    }
-}
-
-/// A field's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Value<'a> {
-    /// An unsigned integer.
-    Unsigned(u64),
-    /// A signed integer.
-    Signed(i64),
-    /// A truth.
-    Bool(bool),
-    /// An address.
-    Pointer(u64),
-    /// A string without its NUL; any bytes.
-    Text(Body<'a>),
-    /// Bytes.
-    Bytes(Body<'a>),
-    /// It could not be read: a bad pointer on the way, or memory that was not there.
-    Fault,
-}
-
-/// A field's value that outlives its event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OwnedValue {
-    /// As [`Value::Unsigned`].
-    Unsigned(u64),
-    /// As [`Value::Signed`].
-    Signed(i64),
-    /// As [`Value::Bool`].
-    Bool(bool),
-    /// As [`Value::Pointer`].
-    Pointer(u64),
-    /// As [`Value::Text`].
-    Text(Vec<u8>),
-    /// As [`Value::Bytes`].
-    Bytes(Vec<u8>),
-    /// As [`Value::Fault`].
-    Fault,
-}
-
-impl From<Value<'_>> for OwnedValue {
-    fn from(value: Value<'_>) -> OwnedValue {
-        match value {
-            Value::Unsigned(n) => OwnedValue::Unsigned(n),
-            Value::Signed(n) => OwnedValue::Signed(n),
-            Value::Bool(b) => OwnedValue::Bool(b),
-            Value::Pointer(p) => OwnedValue::Pointer(p),
-            Value::Text(bytes) => OwnedValue::Text(bytes.to_contiguous().into_owned()),
-            Value::Bytes(bytes) => OwnedValue::Bytes(bytes.to_contiguous().into_owned()),
-            Value::Fault => OwnedValue::Fault,
         }
     }
 }

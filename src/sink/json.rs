@@ -25,7 +25,7 @@ use super::{Encode, Header, Note, escape, number::decimal};
 use crate::{
     event::{Event, Gap},
     ledger::Report,
-    schema::{Kind, Value},
+    schema::{Kind, Stack, Value},
 };
 
 /// How objects are written.
@@ -88,6 +88,7 @@ impl Json {
             }
             Value::Text(bytes) => return escape::json(&bytes.to_contiguous(), out),
             Value::Bytes(bytes) => escape::json_hex(&bytes.to_contiguous(), out),
+            Value::Stack(stack) => frames(stack, out),
             Value::Fault => key(b"null", out),
         }
         true
@@ -135,6 +136,17 @@ impl Json {
         }
         key(if first { b"}" } else { b"}}" }, out);
     }
+}
+
+/// The frames of a stack, innermost first.
+fn frames(stack: Stack<'_>, out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (i, address) in stack.addresses().enumerate() {
+        key(if i > 0 { b",{\"addr\":\"" } else { b"{\"addr\":\"" }, out);
+        escape::address(address, out);
+        key(b"\"}", out);
+    }
+    out.push(b']');
 }
 
 #[inline]
@@ -267,6 +279,8 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Signed(_) => "s64",
         Kind::Bool => "bool",
         Kind::Pointer => "pointer",
+        Kind::Stack { user: false } => "kstack",
+        Kind::Stack { user: true } => "ustack",
         Kind::Hex(1) => "x8",
         Kind::Hex(2) => "x16",
         Kind::Hex(4) => "x32",

@@ -301,6 +301,13 @@ fn value(name: &str, value: Value<'_>, out: &mut Vec<u8>) {
         Value::Pointer(p) => escape::address(p, out),
         Value::Text(bytes) => quoted(&bytes.to_contiguous(), out),
         Value::Bytes(bytes) => bytes.bytes().for_each(|b| escape::hex_byte(b, out)),
+        Value::Stack(stack) => {
+            for (i, address) in stack.addresses().enumerate() {
+                out.push(if i > 0 { b';' } else { b'[' });
+                escape::address(address, out);
+            }
+            out.extend_from_slice(if stack.is_empty() { b"[]" } else { b"]" });
+        }
         Value::Fault => out.extend_from_slice(b"<fault>"),
     }
 }
