@@ -64,6 +64,17 @@ pub fn has_kprobes() -> bool {
         || Path::new("/proc/sys/debug/kprobes-optimization").exists()
 }
 
+/// Why this host takes no kprobe at all.
+pub fn no_kprobes() -> Option<&'static str> {
+    if !has_kprobes() {
+        Some("this kernel was built without CONFIG_KPROBES")
+    } else if lockdown() == "confidentiality" {
+        Some("the kernel is locked down (confidentiality)")
+    } else {
+        None
+    }
+}
+
 /// The error for a hook that the kernel refused, with the reason where this host tells it.
 pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
     let said = object::take_said();

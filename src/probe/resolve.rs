@@ -119,21 +119,24 @@ fn tracepoint(spec: &Spec) -> Result<Hook> {
     Ok(Hook::record(how, &format::parse(&text)))
 }
 
-/// A program by path, or by name as the shell would find it.
 fn program_path(spec: &Spec) -> Result<String> {
-    let asked = PathBuf::from(&spec.scope);
-    if asked.is_file() {
-        return Ok(spec.scope.clone());
+    program(&spec.scope).map_err(|e| e.context(format!("{spec}: cannot attach")))
+}
+
+/// A program by path, or by name as the shell would find it.
+pub(super) fn program(name: &str) -> Result<String> {
+    if PathBuf::from(name).is_file() {
+        return Ok(name.to_owned());
     }
-    let cannot = |why: &str| Error::new(ErrorKind::Attach, format!("{spec}: cannot attach: {why}"));
-    if spec.scope.contains('/') {
-        return Err(cannot(&format!("there is no such file as {}", spec.scope)));
+    let cannot = |why: String| Error::new(ErrorKind::Attach, why);
+    if name.contains('/') {
+        return Err(cannot(format!("there is no such file as {name}")));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(&spec.scope)).find(|p| p.is_file());
-    found.map(|p| p.to_string_lossy().into_owned()).ok_or_else(|| {
-        cannot(&format!("no program '{}' is in PATH", spec.scope)).with_help("give its whole path")
-    })
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file());
+    found
+        .map(|p| p.to_string_lossy().into_owned())
+        .ok_or_else(|| cannot(format!("no program '{name}' is in PATH")).with_help("give its whole path"))
 }
 
 /// The hooks that see one system call, in the order of what each costs the traced call and everybody else's:
@@ -163,15 +166,24 @@ pub(super) const WRAPPER: &str = if cfg!(target_arch = "x86_64") { "__x64_sys_" 
 
 /// A system call's parameters: from its tracepoint's format, else from the function behind it, else registers.
 fn syscall_params(name: &str) -> Vec<Param> {
+    let in_kernel = |function: &str| signature::function_in(None, function).map(|s| s.params);
+    known_params(name, in_kernel).unwrap_or_else(signature::registers)
+}
+
+/// The parameters of every system call that are known, by its name.
+pub(super) fn all_syscall_params() -> impl Fn(&str) -> Option<Vec<Param>> {
+    let behind = signature::functions_in(None, |name| BEHIND.iter().any(|before| name.starts_with(before)));
+    move |name| known_params(name, |function| behind.get(function).map(|s| s.params.clone()))
+}
+
+/// What stands before a system call's name in the names of functions that take its parameters as they are.
+const BEHIND: [&str; 2] = ["ksys_", "__do_sys_"];
+
+fn known_params(name: &str, by_name: impl Fn(&str) -> Option<Vec<Param>>) -> Option<Vec<Param>> {
     if let Ok(Some(text)) = tracefs::format("syscalls", &format!("sys_enter_{name}")) {
         let fields = format::parse(&text);
-        return fields
-            .iter()
-            .filter(|f| f.name != "__syscall_nr")
-            .filter_map(signature::format_param)
-            .collect();
+        let fields = fields.iter().filter(|f| f.name != "__syscall_nr");
+        return Some(fields.filter_map(signature::format_param).collect());
     }
-    let behind = [format!("ksys_{name}"), format!("__do_sys_{name}")];
-    let known = behind.iter().find_map(|function| signature::function(function));
-    known.map_or_else(signature::registers, |s| s.params)
+    BEHIND.iter().find_map(|before| by_name(&format!("{before}{name}")))
 }

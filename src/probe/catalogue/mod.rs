@@ -13,7 +13,7 @@
 mod symbols;
 
 use std::{
-    cell::{OnceCell, RefCell},
+    cell::OnceCell,
     collections::{HashMap, HashSet},
     fmt, fs,
 };
@@ -21,7 +21,11 @@ use std::{
 use syscalls::Sysno;
 
 use self::symbols::{Ranges, Symbol};
-use super::{glob::matches, signature, tracefs};
+use super::{
+    glob::matches,
+    signature::{self, Signature},
+    tracefs,
+};
 use crate::Result;
 
 /// A kernel function, and whether a probe can be put on it.
@@ -106,11 +110,8 @@ impl Function {
 pub struct Catalogue {
     symbols: OnceCell<Vec<Symbol>>,
     ranges: OnceCell<Ranges>,
-    names: OnceCell<HashMap<String, usize>>,
     traced: OnceCell<Option<HashSet<String>>>,
     blacklist: OnceCell<HashSet<String>>,
-    /// What BTF has a signature of, by module.
-    typed: RefCell<HashMap<Option<String>, HashSet<String>>>,
 }
 
 impl Catalogue {
@@ -126,11 +127,18 @@ impl Catalogue {
     }
 
     /// The kernel functions whose names match and which BTF has a signature of: what fentry and fexit take.
-    pub fn typed_functions(&self, pattern: &str) -> Vec<Function> {
-        let mut seen = HashSet::new();
-        let found = self.symbols().iter().filter(|s| matches(pattern, &s.name) && self.is_typed(s));
-        // Of several functions with one name BTF means the first.
-        found.filter(|s| seen.insert((&s.name, &s.module))).map(|s| self.function(s)).collect()
+    pub(super) fn typed_functions(&self, pattern: &str) -> Vec<(Function, Signature)> {
+        let mut typed = HashMap::new();
+        let mut found = Vec::new();
+        for symbol in self.symbols().iter().filter(|s| matches(pattern, &s.name)) {
+            let module = symbol.module.as_deref();
+            let signatures = typed
+                .entry(module)
+                .or_insert_with(|| signature::functions_in(module, |n| matches(pattern, n)));
+            // Of several functions with one name BTF means the first, and the name is taken.
+            found.extend(signatures.remove(&symbol.name).map(|signature| (self.function(symbol), signature)));
+        }
+        found
     }
 
     /// The system calls of this architecture whose names match.
@@ -153,7 +161,6 @@ impl Catalogue {
     pub fn raw_tracepoints(&self, pattern: &str) -> Vec<String> {
         let mut all = signature::raw_tracepoint_names();
         all.retain(|name| matches(pattern, name));
-        all.sort_unstable();
         all
     }
 
@@ -164,14 +171,6 @@ impl Catalogue {
 
     fn symbols(&self) -> &[Symbol] {
         self.symbols.get_or_init(|| symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default()))
-    }
-
-    fn is_typed(&self, symbol: &Symbol) -> bool {
-        let mut typed = self.typed.borrow_mut();
-        let names = typed.entry(symbol.module.clone());
-        let names =
-            names.or_insert_with_key(|m| signature::function_names(m.as_deref()).into_iter().collect());
-        names.contains(&symbol.name)
     }
 
     fn function(&self, symbol: &Symbol) -> Function {
@@ -205,12 +204,7 @@ impl Catalogue {
         if traced.as_ref().is_some_and(|traced| !traced.contains(name)) {
             return Some(Why::NoTrace);
         }
-        let names = self.names.get_or_init(|| {
-            let mut count = HashMap::new();
-            self.symbols().iter().for_each(|s| *count.entry(s.name.clone()).or_default() += 1);
-            count
-        });
-        names.get(name).filter(|n| **n > 1).map(|n| Why::Duplicated(*n))
+        (symbol.named_so > 1).then_some(Why::Duplicated(symbol.named_so))
     }
 }
 
@@ -296,9 +290,11 @@ ffffffffc0001000 t bpf_prog_vfs\t[bpf]
             assert_eq!(catalogue.functions("vfs_read").len(), 1);
             assert!(catalogue.functions("vfs_*").len() > 20);
         }
-        if !signature::function_names(None).is_empty() {
+        if signature::function("vfs_read").is_some() {
             assert!(catalogue.raw_tracepoints("sched_*").contains(&"sched_switch".to_owned()));
-            assert_eq!(catalogue.typed_functions("vfs_read").len(), usize::from(catalogue.has_symbols()));
+            let typed = catalogue.typed_functions("vfs_rea?");
+            assert!(typed.iter().all(|(f, s)| f.name == "vfs_read" && s.params[0].name == "file"));
+            assert_eq!(typed.len(), usize::from(catalogue.has_symbols()));
         }
     }
 }

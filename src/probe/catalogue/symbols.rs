@@ -9,11 +9,20 @@ pub struct Symbol {
     pub module: Option<String>,
     /// `None` where the table shows zero.
     pub address: Option<u64>,
+    /// How many of the table have this name, itself included.
+    pub named_so: usize,
 }
 
 /// The symbols of text, weak ones too, in a table as `/proc/kallsyms` has it.
 pub fn parse(kallsyms: &str) -> Vec<Symbol> {
-    kallsyms.lines().filter_map(symbol).collect()
+    let mut symbols: Vec<Symbol> = kallsyms.lines().filter_map(symbol).collect();
+    let mut count: HashMap<&str, usize> = HashMap::with_capacity(symbols.len());
+    for symbol in &symbols {
+        *count.entry(&symbol.name).or_default() += 1;
+    }
+    let counts: Vec<usize> = symbols.iter().map(|s| count[&*s.name]).collect();
+    symbols.iter_mut().zip(counts).for_each(|(symbol, n)| symbol.named_so = n);
+    symbols
 }
 
 /// A line of `/proc/kallsyms`; `None` for what is no text, or made while the kernel runs.
@@ -35,6 +44,7 @@ pub fn symbol(line: &str) -> Option<Symbol> {
         name: name.to_owned(),
         module: module.map(str::to_owned),
         address: u64::from_str_radix(address, 16).ok().filter(|a| *a != 0),
+        named_so: 1,
     })
 }
 
