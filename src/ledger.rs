@@ -22,6 +22,12 @@ pub struct Accounts {
     pub failed: Failed,
     /// Of `filtered`: calls of 32-bit tasks, whose system call numbers mean other calls.
     pub compat: u64,
+    /// Of `filtered`: returns of calls whose entry was not seen.
+    pub unpaired: u64,
+    /// Returns that met what their entry had stored.
+    pub paired: u64,
+    /// Stored entries whose place another entry took: their return was never seen.
+    pub unreturned: u64,
 }
 
 /// Failures by what the helper returned, or by our own cause.
@@ -93,6 +99,9 @@ impl Accounts {
                 nomem: w[11],
             },
             compat: w[12],
+            unpaired: w[13],
+            paired: w[14],
+            unreturned: w[15],
         }
     }
 }
@@ -104,6 +113,9 @@ impl std::ops::AddAssign for Accounts {
         self.stored += o.stored;
         self.emitted += o.emitted;
         self.compat += o.compat;
+        self.unpaired += o.unpaired;
+        self.paired += o.paired;
+        self.unreturned += o.unreturned;
         let (f, g) = (&mut self.failed, o.failed);
         f.enospc += g.enospc;
         f.enoent += g.enoent;
@@ -137,6 +149,9 @@ pub struct ProbeReport {
     /// Its accounts.
     #[serde(flatten)]
     pub accounts: Accounts,
+    /// Stored entries whose return has not come (yet), where the kernel lets us count them; `None` also where
+    /// nothing is paired.
+    pub waiting: Option<u64>,
     /// Hits that the kernel dropped before the program ran (kprobe `nmissed`, recursion), where it tells.
     pub missed: Option<u64>,
 }

@@ -25,6 +25,14 @@ pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
         if a.compat > 0 {
             write!(out, "; {} of the filtered were calls of 32-bit tasks", a.compat)?;
         }
+        if a.stored > 0 {
+            let waiting = p.waiting.map_or("unknown".into(), |n| n.to_string());
+            write!(out, "; of the entries stored {} paired", a.paired)?;
+            write!(out, ", {} unreturned, {waiting} not returned yet", a.unreturned)?;
+        }
+        if a.unpaired > 0 {
+            write!(out, "; {} of the filtered were returns without an entry", a.unpaired)?;
+        }
         match p.missed {
             Some(0) => {}
             Some(n) => write!(out, "; missed {n}")?,

@@ -11,15 +11,19 @@ pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
             program.attach_kprobe(false, symbol)
         }
         How::Kprobe { symbol, offset } => Ok(libbpf::attach_kprobe_at(program, symbol, *offset)?),
-        How::Kretprobe { symbol } => program.attach_kprobe(true, symbol),
-        How::Fentry { .. } | How::Fexit { .. } | How::SyscallFentry { .. } | How::SyscallTpBtf { .. } => {
-            program.attach_trace()
-        }
+        How::Kretprobe { symbol } | How::SyscallKretprobe { symbol } => program.attach_kprobe(true, symbol),
+        How::Fentry { .. }
+        | How::Fexit { .. }
+        | How::SyscallFentry { .. }
+        | How::SyscallFexit { .. }
+        | How::SyscallTpBtf { .. }
+        | How::SyscallExitTpBtf { .. } => program.attach_trace(),
         How::Tracepoint { category, name } => {
             program.attach_tracepoint(libbpf_rs::TracepointCategory::Custom(category.clone()), name)
         }
         How::RawTracepoint { name } => program.attach_raw_tracepoint(name),
         How::SyscallRawTp { .. } => program.attach_raw_tracepoint("sys_enter"),
+        How::SyscallExitRawTp { .. } => program.attach_raw_tracepoint("sys_exit"),
         How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false),
         How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true),
     }

@@ -81,6 +81,17 @@ fn atomics_return_values() -> bool {
     open.load().is_ok()
 }
 
+/// Leaves out maps that no program to be loaded has a use for.
+pub(super) fn leave_out(open: &mut OpenObject, names: &[&str]) -> Result<()> {
+    for mut map in open.maps_mut() {
+        if names.iter().any(|name| map.name() == *name) {
+            map.set_autocreate(false)
+                .map_err(|e| Error::caused(ErrorKind::Runtime, "leaving out a BPF map", e))?;
+        }
+    }
+    Ok(())
+}
+
 /// Marks the programs to be loaded.
 pub(super) fn select(open: &mut OpenObject, name: &str) {
     for mut program in open.progs_mut().filter(|p| p.name() == name) {

@@ -5,7 +5,7 @@ use std::{
     os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
 };
 
-use libbpf_rs::{Link, MapCore, Object, OpenObject, ProgramInput, ProgramMut};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, OpenObject, Program, ProgramInput, ProgramMut};
 
 use super::{
     attach,
@@ -34,6 +34,9 @@ const FOLLOWERS: [(&str, &str); 3] = [
     ("follow_exit", "sched_process_exit"),
 ];
 
+/// `sizeof(struct tracer_key)` in `bpf/tracer.h`
+const PAIR_KEY: usize = 16;
+
 /// `BPF_F_TEST_RUN_ON_CPU`
 const TEST_RUN_ON_CPU: u32 = 1;
 
@@ -46,9 +49,25 @@ pub struct Attached {
     pub how: String,
     /// Better ways that this kernel refused, and why.
     pub passed_over: Vec<String>,
-    program: &'static str,
+    loaded: Loaded,
+}
+
+/// What was loaded for a probe, and what holds it in place.
+#[derive(Debug)]
+struct Loaded {
     object: Object,
-    link: Option<Link>,
+    program: &'static str,
+    /// The program at the entry, where returns are paired with entries.
+    half: Option<&'static str>,
+    /// The entry's before the return's: that is the order in which they are let go.
+    links: Vec<Link>,
+}
+
+impl Loaded {
+    /// Its programs that the kernel runs.
+    fn programs(&self) -> impl Iterator<Item = Program<'_>> {
+        self.object.progs().filter(|p| p.name() == self.program || self.half.is_some_and(|h| p.name() == h))
+    }
 }
 
 /// All programs of a session and the maps they share.
@@ -98,6 +117,7 @@ impl Probes {
             map.set_max_entries(entries as u32)
                 .map_err(|e| Error::caused(ErrorKind::Runtime, "sizing a BPF map", e))?;
         }
+        object::leave_out(&mut open, &["functions", "pairs"])?;
         object::select(&mut open, "end_marker");
         if filter.follows() {
             FOLLOWERS.iter().for_each(|(name, _)| object::select(&mut open, name));
@@ -184,14 +204,21 @@ impl Probes {
 
     fn try_hook(&self, spec: &Spec, hook: &Hook) -> Result<Attached, Refused> {
         let mut attached = self.load_hook(spec, hook)?;
-        let (object, name) = (&attached.object, attached.program);
-        let attach = || {
-            let program = object.progs_mut().find(|p| p.name() == name);
-            program.map(|p| attach::attach(&p, &hook.how)).transpose()
+        let loaded = &mut attached.loaded;
+        let put = |name: &str, how: &How| {
+            let program = loaded.object.progs_mut().find(|p| p.name() == name);
+            program.map(|p| attach::attach(&p, how)).transpose()
+        };
+        // The return first: an entry whose return is not looked at would wait for ever.
+        let both = || -> libbpf_rs::Result<Vec<Link>> {
+            let back = put(loaded.program, &hook.how)?;
+            let half = hook.how.half().filter(|_| loaded.half.is_some());
+            let entry = half.map(|(name, how)| put(name, &how)).transpose()?.flatten();
+            Ok(entry.into_iter().chain(back).collect())
         };
         // A tracepoint's id is read from tracefs, which may be mounted on that thread alone.
-        let link = if hook.how.needs_tracefs() { tracefs::with(|_| Ok(attach()))? } else { attach() }?;
-        attached.link = link;
+        let links = if hook.how.needs_tracefs() { tracefs::with(|_| Ok(both()))? } else { both() }?;
+        loaded.links = links;
         Ok(attached)
     }
 
@@ -203,12 +230,16 @@ impl Probes {
                 "more probes than the accounts were made for",
             )));
         }
-        let name = hook.how.program();
-        let mut open = object::open()?;
-        object::select(&mut open, name);
-        set_trampoline(&mut open, name, hook)?;
-        object::share_maps(&mut open, &self.base)?;
         let (plan, mut schema) = capture(spec, hook)?;
+        let program = hook.how.program();
+        let half = hook.how.half().filter(|_| hook.pairs(&plan)).map(|(name, _)| name);
+        let mut open = object::open()?;
+        for name in [program].into_iter().chain(half) {
+            object::select(&mut open, name);
+            set_trampoline(&mut open, name, hook)?;
+        }
+        object::share_maps(&mut open, &self.base)?;
+        object::leave_out(&mut open, if half.is_some() { &["functions"] } else { &["functions", "pairs"] })?;
         object::configure(&mut open, &Common { filter: &self.filter, probes: self.ids }, id, |c| {
             hook.configure(&plan, c);
         })?;
@@ -218,9 +249,7 @@ impl Probes {
             schema,
             how: hook.how.to_string(),
             passed_over: Vec::new(),
-            program: name,
-            object,
-            link: None,
+            loaded: Loaded { object, program, half, links: Vec::new() },
         })
     }
 
@@ -259,7 +288,7 @@ impl Probes {
     pub fn fire(&self, id: usize, cpu: u32, args: &[u64; 6]) -> io::Result<()> {
         let probe = id.checked_sub(1).and_then(|i| self.attached.get(i));
         let probe = probe.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        test_run(&probe.object, probe.program, cpu, args)
+        test_run(&probe.loaded.object, probe.loaded.program, cpu, args)
     }
 
     /// Writes an end marker of four bytes into the ring of `cpu`: it flushes a pending loss as a LOST record and
@@ -275,7 +304,7 @@ impl Probes {
     /// Detaches every probe. Programs that run at this moment may still emit; see `membarrier(2)`.
     pub fn detach(&mut self) {
         for probe in &mut self.attached {
-            probe.link = None;
+            probe.loaded.links.clear();
         }
         self.followers.clear();
     }
@@ -314,25 +343,31 @@ impl Probes {
     /// How often the kernel ran a probe's program; `None` where it was not asked to count.
     pub fn runs(&self, id: usize) -> Option<u64> {
         self.run_counts.as_ref()?;
-        let of = |object: &Object, name: Option<&str>| {
-            let programs = object.progs().filter(|p| name.is_none_or(|n| p.name() == n));
-            programs.map(|p| fdinfo(p.as_fd(), "run_cnt:")).sum::<Option<u64>>()
-        };
         match id.checked_sub(1) {
             // Those that were not loaded have no descriptor.
             None => {
                 let loaded = self.base.progs().filter(|p| p.autoload());
                 loaded.map(|p| fdinfo(p.as_fd(), "run_cnt:")).sum()
             }
-            Some(i) => self.attached.get(i).and_then(|a| of(&a.object, Some(a.program))),
+            Some(i) => self.attached.get(i)?.loaded.programs().map(|p| fdinfo(p.as_fd(), "run_cnt:")).sum(),
         }
     }
 
-    /// How often the kernel skipped a probe's program since it ran already on that CPU (from 5.12).
+    /// How often the kernel skipped a probe's programs since one ran already on that CPU (from 5.12).
     pub fn recursion_misses(&self, id: usize) -> Option<u64> {
         let probe = self.attached.get(id.checked_sub(1)?)?;
-        let program = probe.object.progs().find(|p| p.name() == probe.program)?;
-        fdinfo(program.as_fd(), "recursion_misses:")
+        probe.loaded.programs().map(|p| fdinfo(p.as_fd(), "recursion_misses:")).sum()
+    }
+
+    /// How many entries of a probe wait for their return; `None` where nothing is paired, or the map cannot be
+    /// read any more.
+    pub fn waiting(&self, id: usize) -> Option<u64> {
+        let loaded = &self.attached.get(id.checked_sub(1)?)?.loaded;
+        loaded.half?;
+        let pairs = loaded.object.maps().find(|m| m.name() == "pairs")?;
+        // To iterate over keys without the right to ends at once; a look-up says so.
+        pairs.lookup(&[0; PAIR_KEY], MapFlags::ANY).ok()?;
+        Some(pairs.keys().count() as u64)
     }
 }
 

@@ -22,6 +22,7 @@ pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
                 spec: attached.schema.spec.clone(),
                 attached: attached.how.clone(),
                 accounts: cpus(session).map(|cpu| probes.accounts(cpu, i + 1)).sum(),
+                waiting: probes.waiting(i + 1),
                 missed: probes.recursion_misses(i + 1),
             })
             .collect(),
@@ -79,6 +80,7 @@ fn cpu_report(session: &Session, cpu: u32) -> Option<CpuReport> {
 pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity> {
     let mut all = vec![
         accounts(session),
+        pairs(report),
         lost(session, report, marks),
         records(session, report),
         sequence(session, report),
@@ -99,6 +101,19 @@ fn accounts(session: &Session) -> Identity {
             let a = session.probes.accounts(cpu, id);
             let ended = a.filtered + a.stored + a.emitted + a.failed.total();
             identity.check(format_args!("probe {id} on cpu {cpu}"), a.fired, ended);
+        }
+    }
+    identity
+}
+
+/// Of probes that pair returns with entries.
+fn pairs(report: &Report) -> Identity {
+    let mut identity = Identity::new("pairs", "entries stored = paired + unreturned + waiting");
+    for probe in report.probes.iter().filter(|probe| probe.accounts.stored > 0) {
+        let a = &probe.accounts;
+        match probe.waiting {
+            Some(waiting) => identity.check(&probe.name, a.stored, a.paired + a.unreturned + waiting),
+            None => identity.unknown(format!("{}: the entries that wait cannot be counted", probe.name)),
         }
     }
     identity

@@ -97,6 +97,7 @@ pub fn report() -> Report {
             spec: "s:write".into(),
             attached: "kprobe on __x64_sys_write".into(),
             accounts,
+            waiting: None,
             missed: None,
         }],
         cpus: vec![CpuReport { cpu: 1, emitted: 4, decoded: 3, ..CpuReport::default() }],
