@@ -1,12 +1,12 @@
 //! What a spec's fields mean on a hook: a plan for its program, and the schema of its events.
 
 use super::{
+    btf,
     fetch::{BASE_CPU, BASE_GID, BASE_LAT, BASE_TASK, BASE_TIME, Fetch, Full, Plan, Read, STRING, TEXT},
     hook::{Hook, Source},
     judge,
     locate::{Place, Wanted},
     preflight::near,
-    signature,
     spec::{Field as Asked, Hint, Path, Spec},
 };
 use crate::{
@@ -116,7 +116,7 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
         return Err(format!("'{}' is a field of a record: it has no members", source.name));
     }
     let base = source.fetch.base;
-    let found = signature::vmlinux(|btf| {
+    let found = btf::of(hook.module.as_deref(), |btf| {
         let start = match (&path.cast, source.ty) {
             (Some(cast), _) => Place::pointee(btf, base, cast),
             (None, Some(ty)) => Ok(Place::of(btf, base, ty)),

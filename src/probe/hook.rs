@@ -262,6 +262,8 @@ pub struct Hook {
     pub shown: usize,
     /// The call itself changes what it was given (execve): its arguments are those of the entry alone.
     pub args_of_entry: bool,
+    /// The module whose BTF its sources' types are of; `None` for the kernel's.
+    pub module: Option<String>,
 }
 
 impl Hook {
@@ -284,13 +286,18 @@ impl Hook {
         let sources: Vec<Source> = ret.into_iter().chain(params).collect();
         // What an entry must keep costs more than what is at hand, so it is shown where it is asked for.
         let shown = if how.keeps_args() { returns } else { sources.len() };
-        Hook { how, sources, func_args, shown, args_of_entry: false }
+        Hook { how, sources, func_args, shown, args_of_entry: false, module: None }
+    }
+
+    /// The same hook, its types being those of a module's BTF.
+    pub fn typed_by(self, module: Option<String>) -> Hook {
+        Hook { module, ..self }
     }
 
     /// A tracepoint, whose record holds its fields.
     pub fn record(how: How, fields: &[FormatField]) -> Hook {
         let sources: Vec<Source> = fields.iter().filter_map(record_field).collect();
-        Hook { how, shown: sources.len(), sources, func_args: 0, args_of_entry: false }
+        Hook { how, shown: sources.len(), sources, func_args: 0, args_of_entry: false, module: None }
     }
 
     /// Whether this plan wants what only the entry knows: the latency, or arguments that have gone by the return.

@@ -17,6 +17,7 @@
 
 mod attach;
 mod bench;
+mod btf;
 mod capture;
 pub mod catalogue;
 mod config;

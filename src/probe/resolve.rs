@@ -38,31 +38,32 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
             {
                 return Err(missing(spec, &format!("the function has {size} bytes")));
             }
-            let params = match spec.offset {
-                0 => signature::function(&symbol).map(|s| s.params),
-                _ => None,
-            };
-            one(Hook::entry(
-                How::Kprobe { symbol, offset: spec.offset },
-                params.unwrap_or_else(signature::registers),
-            ))
+            let known = if spec.offset == 0 { signature::function(&symbol) } else { None };
+            let (params, module) =
+                known.map_or_else(|| (signature::registers(), None), |s| (s.params, s.module));
+            one(Hook::entry(How::Kprobe { symbol, offset: spec.offset }, params).typed_by(module))
         }
         Provider::Kretprobe => {
             let known = signature::function(&symbol).unwrap_or_else(|| signature::Signature {
                 params: signature::registers(),
                 ret: Some(signature::plain_return()),
+                module: None,
             });
-            one(Hook::exit(How::Kretprobe { symbol }, known.ret, known.params))
+            one(Hook::exit(How::Kretprobe { symbol }, known.ret, known.params).typed_by(known.module))
         }
         Provider::Fentry => {
             let known = traced_function(spec)?;
             let how = |copied| How::Fentry { symbol: symbol.clone(), copied };
-            Ok([false, true].map(|copied| Hook::entry(how(copied), known.params.clone())).to_vec())
+            let hook = |copied| Hook::entry(how(copied), known.params.clone()).typed_by(known.module.clone());
+            Ok([false, true].map(hook).to_vec())
         }
         Provider::Fexit => {
             let known = traced_function(spec)?;
             let how = |copied| How::Fexit { symbol: symbol.clone(), copied };
-            let hook = |copied| Hook::exit(how(copied), known.ret.clone(), known.params.clone());
+            let hook = |copied| {
+                Hook::exit(how(copied), known.ret.clone(), known.params.clone())
+                    .typed_by(known.module.clone())
+            };
             Ok([false, true].map(hook).to_vec())
         }
         Provider::RawTracepoint => {

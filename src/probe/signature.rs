@@ -5,7 +5,11 @@ use libbpf_rs::btf::{
     types::{Func, FuncProto, Typedef},
 };
 
-use super::locate::scalar;
+use super::{
+    btf::{self, vmlinux},
+    catalogue,
+    locate::scalar,
+};
 use crate::schema::{Kind, format::FormatField};
 
 /// A parameter or a return value.
@@ -23,6 +27,8 @@ pub struct Param {
 pub struct Signature {
     pub params: Vec<Param>,
     pub ret: Option<Param>,
+    /// The module whose BTF its types are of; `None` for the kernel's.
+    pub module: Option<String>,
 }
 
 /// Registers are all that is known of a function without a signature.
@@ -39,19 +45,17 @@ pub fn plain_return() -> Param {
     Param { name: "ret".into(), type_name: "long".into(), kind: Kind::Signed(8), ty: None }
 }
 
-/// Asks the running kernel's BTF; `None` where it has none. It is read once a thread.
-pub fn vmlinux<R>(ask: impl FnOnce(&Btf<'static>) -> Option<R>) -> Option<R> {
-    thread_local! {
-        static VMLINUX: Option<Btf<'static>> = Btf::from_vmlinux().ok();
-    }
-    VMLINUX.with(|btf| ask(btf.as_ref()?))
+/// A kernel function's signature by its name, in whichever module it is.
+pub fn function(name: &str) -> Option<Signature> {
+    function_in(None, name).or_else(|| function_in(Some(&catalogue::module_of(name)?), name))
 }
 
-/// A kernel function's signature by its name.
-pub fn function(name: &str) -> Option<Signature> {
-    vmlinux(|btf| {
+/// The signature of a function of a module, or of the kernel itself.
+pub fn function_in(module: Option<&str>, name: &str) -> Option<Signature> {
+    btf::of(module, |btf| {
         let proto = function_proto(btf, name)?;
-        let mut signature = Signature { params: params(btf, &proto, 0)?, ret: None };
+        let module = module.map(str::to_owned);
+        let mut signature = Signature { params: params(btf, &proto, 0)?, ret: None, module };
         let ret = proto.referenced_type();
         if ret.kind() != BtfKind::Void {
             let (kind, ty) = (scalar(&ret)?, Some(ret.type_id()));
@@ -61,9 +65,9 @@ pub fn function(name: &str) -> Option<Signature> {
     })
 }
 
-/// The functions that this kernel's BTF has a signature of.
-pub fn function_names() -> Vec<String> {
-    vmlinux(|btf| {
+/// The functions that the BTF of a module, or of the kernel itself, has a signature of.
+pub fn function_names(module: Option<&str>) -> Vec<String> {
+    btf::of(module, |btf| {
         let all = btf.type_by_kind::<Func<'_>>();
         Some(all.filter_map(|f| Some(f.name()?.to_str()?.to_owned())).collect())
     })

@@ -13,7 +13,7 @@
 mod symbols;
 
 use std::{
-    cell::OnceCell,
+    cell::{OnceCell, RefCell},
     collections::{HashMap, HashSet},
     fmt, fs,
 };
@@ -109,7 +109,8 @@ pub struct Catalogue {
     names: OnceCell<HashMap<String, usize>>,
     traced: OnceCell<Option<HashSet<String>>>,
     blacklist: OnceCell<HashSet<String>>,
-    signatures: OnceCell<HashSet<String>>,
+    /// What BTF has a signature of, by module.
+    typed: RefCell<HashMap<Option<String>, HashSet<String>>>,
 }
 
 impl Catalogue {
@@ -126,11 +127,10 @@ impl Catalogue {
 
     /// The kernel functions whose names match and which BTF has a signature of: what fentry and fexit take.
     pub fn typed_functions(&self, pattern: &str) -> Vec<Function> {
-        let typed = self.signatures.get_or_init(|| signature::function_names().into_iter().collect());
-        let found = self.symbols().iter().filter(|s| typed.contains(&s.name) && matches(pattern, &s.name));
         let mut seen = HashSet::new();
+        let found = self.symbols().iter().filter(|s| matches(pattern, &s.name) && self.is_typed(s));
         // Of several functions with one name BTF means the first.
-        found.filter(|s| seen.insert(&s.name)).map(|s| self.function(s)).collect()
+        found.filter(|s| seen.insert((&s.name, &s.module))).map(|s| self.function(s)).collect()
     }
 
     /// The system calls of this architecture whose names match.
@@ -164,6 +164,14 @@ impl Catalogue {
 
     fn symbols(&self) -> &[Symbol] {
         self.symbols.get_or_init(|| symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default()))
+    }
+
+    fn is_typed(&self, symbol: &Symbol) -> bool {
+        let mut typed = self.typed.borrow_mut();
+        let names = typed.entry(symbol.module.clone());
+        let names =
+            names.or_insert_with_key(|m| signature::function_names(m.as_deref()).into_iter().collect());
+        names.contains(&symbol.name)
     }
 
     fn function(&self, symbol: &Symbol) -> Function {
@@ -204,6 +212,14 @@ impl Catalogue {
         });
         names.get(name).filter(|n| **n > 1).map(|n| Why::Duplicated(*n))
     }
+}
+
+/// The module that has a function of this name; `None` where the kernel itself has one, or nobody.
+pub(super) fn module_of(name: &str) -> Option<String> {
+    let table = fs::read_to_string("/proc/kallsyms").ok()?;
+    // Most lines are other symbols': they are not worth taking apart.
+    let mut named = table.lines().filter(|line| line.contains(name)).filter_map(symbols::symbol);
+    named.find(|s| s.name == name)?.module
 }
 
 #[cfg(test)]
@@ -280,7 +296,7 @@ ffffffffc0001000 t bpf_prog_vfs\t[bpf]
             assert_eq!(catalogue.functions("vfs_read").len(), 1);
             assert!(catalogue.functions("vfs_*").len() > 20);
         }
-        if !signature::function_names().is_empty() {
+        if !signature::function_names(None).is_empty() {
             assert!(catalogue.raw_tracepoints("sched_*").contains(&"sched_switch".to_owned()));
             assert_eq!(catalogue.typed_functions("vfs_read").len(), usize::from(catalogue.has_symbols()));
         }

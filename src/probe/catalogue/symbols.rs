@@ -16,7 +16,8 @@ pub fn parse(kallsyms: &str) -> Vec<Symbol> {
     kallsyms.lines().filter_map(symbol).collect()
 }
 
-fn symbol(line: &str) -> Option<Symbol> {
+/// A line of `/proc/kallsyms`; `None` for what is no text, or made while the kernel runs.
+pub fn symbol(line: &str) -> Option<Symbol> {
     let (address, rest) = line.split_once(' ')?;
     let (kind, rest) = rest.split_once(' ')?;
     if !matches!(kind, "T" | "t" | "W" | "w") {
@@ -26,7 +27,7 @@ fn symbol(line: &str) -> Option<Symbol> {
         Some((name, module)) => (name, Some(module.trim_matches(['[', ']', ' ']))),
         None => (rest, None),
     };
-    // Programs and trampolines, made while the kernel runs: no probe can name them.
+    // BPF's programs and trampolines: no probe can name them.
     if module.is_some_and(|m| m == "bpf" || m.starts_with("__builtin__")) {
         return None;
     }
