@@ -81,6 +81,30 @@ pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
     Ok((plan, Schema { name: spec.event_name(), spec: spec.to_string(), fields }))
 }
 
+/// The same for a function whose program others may share: without a list of fields all the registers of
+/// parameters are captured, which each function's own types then decode.
+pub fn capture_shared(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
+    if spec.fields.is_some() {
+        return capture(spec, hook);
+    }
+    let raw = |source: &Source| Source { fetch: Fetch::value(source.fetch.base), ..source.clone() };
+    let mut sources: Vec<Source> = hook.sources.iter().take(hook.shown).map(raw).collect();
+    let known = sources.len();
+    if !sources.iter().any(Source::is_return) {
+        let registers = Hook::entry(hook.how.clone(), signature::registers()).sources;
+        sources.extend(registers.into_iter().skip(known));
+    }
+    let all = Hook { shown: sources.len(), sources, ..hook.clone() };
+    let (plan, mut schema) = shown(spec, &all, |s| Wanted {
+        fetch: s.fetch.clone(),
+        kind: s.kind,
+        show: s.show.clone(),
+        type_name: s.type_name.clone(),
+    })?;
+    schema.fields.truncate(known);
+    Ok((plan, schema))
+}
+
 fn usage(spec: &Spec, why: &str) -> Error {
     Error::usage(format!("{spec}: {why}"))
 }

@@ -66,6 +66,11 @@ pub enum Why {
 }
 
 impl Why {
+    /// Whether the symbol is no function at all.
+    pub fn is_no_function(&self) -> bool {
+        matches!(self, Why::Cold | Why::Padding)
+    }
+
     /// Whether it keeps BPF's own trampolines (fentry, fexit) away too.
     pub fn stops_trampolines(&self) -> bool {
         !matches!(self, Why::Blacklisted | Why::Duplicated(_))
