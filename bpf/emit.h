@@ -292,8 +292,6 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 
 	level->dynamic = 0;
 	level->faults = 0;
-	if (config.builtins & 1 << TRACER_BASE_TASK)
-		set_base(level, TRACER_BASE_TASK, bpf_get_current_task());
 	if (config.builtins & 1 << TRACER_BASE_TIME)
 		set_base(level, TRACER_BASE_TIME, bpf_ktime_get_ns());
 	if (config.builtins & 1 << TRACER_BASE_CPU)

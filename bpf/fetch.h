@@ -146,7 +146,7 @@ static __noinline int fetch(void *ctx, struct tracer_level *level, __u32 i)
 	if (f->loc) {
 		__u64 loc = word(level, sizeof(__u32), value, false, i);
 
-		value = f->loc == 2 ? value + sizeof(__u32) : level->bases[TRACER_BASE_TASK];
+		value = f->loc == 2 ? value + sizeof(__u32) : level->bases[TRACER_BASE_RECORD];
 		value += loc & 0xffff;
 	}
 	if (f->kind == TRACER_FETCH_MEMORY) {

@@ -114,7 +114,7 @@ int probe_tracepoint(void *ctx)
 
 	if (!level)
 		return 0;
-	set_base(level, TRACER_BASE_TASK, (__u64)ctx);
+	set_base(level, TRACER_BASE_RECORD, (__u64)ctx);
 	return close_event(ctx, mine, level);
 }
 

@@ -131,10 +131,10 @@ struct tracer_cpu {
 #define TRACER_FETCH_WORDS 4  /* a string there, into slots of the predicate's */
 #define TRACER_FETCH_STACK 5  /* the kernel's stack, or the user's */
 
-/* What a field starts from: six arguments, a return value, the current task or a tracepoint's
- * record, and what is known of any run. */
+/* What a field starts from: six arguments, a return value, a tracepoint's record, and what is known
+ * of any run. */
 #define TRACER_BASE_RET 6
-#define TRACER_BASE_TASK 7
+#define TRACER_BASE_RECORD 7
 #define TRACER_BASE_LAT 8  /* nanoseconds since the entry */
 #define TRACER_BASE_TIME 9 /* CLOCK_MONOTONIC nanoseconds */
 #define TRACER_BASE_CPU 10
@@ -199,7 +199,7 @@ struct tracer_config {
 	__u32 nops;	   /* operations of the predicate */
 	__u32 dynamic;	   /* where strings begin in the event: its size without any */
 	__u32 faults_at;   /* the slot of which fields could not be read; 0: none can fail */
-	__u32 builtins;	   /* bases from TASK on that are looked at, a bit each */
+	__u32 builtins;	   /* bases from LAT on that are looked at, a bit each */
 	__u32 pair;	   /* a return is an event only with its entry */
 	__u32 sp_delta;	   /* from a function's stack pointer at entry to the one at its return */
 	__u32 many;	   /* how the probe's id is found, where one program serves several */

@@ -149,11 +149,17 @@ pub struct ProbeReport {
     /// Its accounts.
     #[serde(flatten)]
     pub accounts: Accounts,
+    /// The pattern that it was found by; `None` where it was asked for by name. One program may serve all that a
+    /// pattern finds: what the kernel tells of a program stands with the first of its probes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
     /// Stored entries whose return has not come (yet), where the kernel lets us count them; `None` also where
     /// nothing is paired.
     pub waiting: Option<u64>,
-    /// Hits that the kernel dropped before the program ran (kprobe `nmissed`, recursion), where it tells.
+    /// Hits that its kprobes missed (`nmissed`, told from 6.7 on); `None` where it has none.
     pub missed: Option<u64>,
+    /// Hits that were skipped since a program ran already on that CPU (told from 5.12 on).
+    pub recursion_misses: Option<u64>,
 }
 
 /// One CPU's ring as its reader saw it.

@@ -2,16 +2,18 @@
 
 use super::{
     btf,
-    fetch::{BASE_CPU, BASE_GID, BASE_LAT, BASE_TASK, BASE_TIME, Fetch, Full, Plan, Read, STRING, TEXT},
+    fetch::{BASE_CPU, BASE_GID, BASE_LAT, BASE_RECORD, BASE_TIME, Fetch, Full, Plan, Read},
+    hints,
     hook::{Hook, Source},
     judge,
     locate::{Place, Wanted},
     preflight::near,
+    signature,
     spec::{Field as Asked, Hint, Path, Spec},
 };
 use crate::{
     Error, Result,
-    schema::{Field, Kind, Schema},
+    schema::{Field, Kind, Schema, Show},
 };
 
 /// What of an event's head can be asked for by name: its offset and kind.
@@ -42,6 +44,11 @@ const FRAMES: usize = 127;
 ///
 /// Usage: a field that is not there, a type that cannot be shown, more than one event holds.
 pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
+    captured(spec, hook, Source::wanted)
+}
+
+/// The same, with what is fetched of a source where nothing else is asked for.
+fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Result<(Plan, Schema)> {
     let mut plan = Plan::default();
     let full = |full: Full| usage(spec, &full.to_string());
     if let Some(predicate) = &spec.predicate {
@@ -50,7 +57,7 @@ pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
     let asked: Vec<(String, Choice)> = match &spec.fields {
         None => {
             let shown = hook.sources.iter().take(hook.shown);
-            shown.map(|s| (s.name.clone(), Choice::Fetched(s.wanted()))).collect()
+            shown.map(|s| (s.name.clone(), Choice::Fetched(wanted(s)))).collect()
         }
         Some(fields) => {
             let one = |f: &Asked| {
@@ -66,15 +73,17 @@ pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
     let mut fields = Vec::with_capacity(asked.len());
     for (name, choice) in asked {
         fields.push(match choice {
-            Choice::Head { offset, kind } => Field { name, type_name: "".into(), kind, offset, fault: None },
-            Choice::Fetched(Wanted { fetch, kind, type_name }) => {
+            Choice::Head { offset, kind } => {
+                Field { name, type_name: "".into(), kind, show: Show::Plain, offset, fault: None }
+            }
+            Choice::Fetched(Wanted { fetch, kind, show, type_name }) => {
                 let (offset, fault) = match plan.add(fetch) {
                     Ok(places) => places,
                     // Nobody asked for them all: the first are shown.
                     Err(_) if spec.fields.is_none() => break,
                     Err(too_much) => return Err(full(too_much)),
                 };
-                Field { name, type_name, kind, offset, fault }
+                Field { name, type_name, kind, show, offset, fault }
             }
         });
     }
@@ -95,7 +104,7 @@ pub fn capture_shared(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
         sources.extend(registers.into_iter().skip(known));
     }
     let all = Hook { shown: sources.len(), sources, ..hook.clone() };
-    let (plan, mut schema) = shown(spec, &all, |s| Wanted {
+    let (plan, mut schema) = captured(spec, &all, |s| Wanted {
         fetch: s.fetch.clone(),
         kind: s.kind,
         show: s.show.clone(),
@@ -133,23 +142,24 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
     if path.steps.is_empty() && path.derefs == 0 && path.cast.is_none() && hint.is_none() {
         return Ok(Choice::Fetched(source.wanted()));
     }
-    if path.cast.is_none() && source.ty.is_none() {
-        return untyped(source, path, hint).map(Choice::Fetched);
+    let by_itself = path.steps.is_empty() && path.derefs == 0;
+    let cast = path.cast.clone().or_else(|| source.points_to().filter(|_| !by_itself));
+    if cast.is_none() && source.ty.is_none() {
+        return hints::untyped(source, path, hint).map(Choice::Fetched);
     }
-    if source.fetch.read != Read::Value {
-        return Err(format!("'{}' is a field of a record: it has no members", source.name));
-    }
-    let base = source.fetch.base;
+    let base = match source.fetch.read {
+        Read::Value => source.fetch.base,
+        _ => return Err(format!("'{}' is a field of a record: it has no members", source.name)),
+    };
     let found = btf::of(hook.module.as_deref(), |btf| {
-        let start = match (&path.cast, source.ty) {
+        let start = match (&cast, source.ty) {
             (Some(cast), _) => Place::pointee(btf, base, cast),
             (None, Some(ty)) => Ok(Place::of(btf, base, ty)),
             (None, None) => Err(format!("the type of '{}' is not known", source.name)),
         };
         Some(start.and_then(|place| place.follow(path)).and_then(|place| match hint {
             None => place.found(),
-            Some(hint) if reads_bytes(hint) => hinted(place.address(), "", hint, path),
-            Some(hint) => place.found().and_then(|f| hinted(f.fetch, &f.type_name, hint, path)),
+            Some(hint) => hints::typed(place, hint, path),
         }))
     });
     let mut wanted = found.unwrap_or_else(|| Err("this kernel has no BTF".into()))?;
@@ -171,10 +181,11 @@ fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, Strin
         return Err(format!("{} has no 'lat': that is known at a return (kr:, fr:, ur:, s:)", hook.how));
     }
     if let Some(&(_, base, kind)) = BUILTINS.iter().find(|(n, ..)| *n == name) {
-        let wanted = Wanted { fetch: Fetch::value(base), kind, type_name: "u64".into() };
+        let fetch = Fetch::value(base);
+        let type_name = "u64".to_owned();
         return match hint {
-            None => Ok(Choice::Fetched(wanted)),
-            Some(hint) => hinted(wanted.fetch, "u64", hint, path).map(Choice::Fetched),
+            None => Ok(Choice::Fetched(Wanted { fetch, kind, show: Show::Plain, type_name })),
+            Some(hint) => hints::hinted(fetch, &type_name, hint, path).map(Choice::Fetched),
         };
     }
     if let ("kstack" | "ustack", None) = (name, hint) {
@@ -188,8 +199,8 @@ fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, Strin
 
 /// The stack of the kernel or of the user.
 pub fn stack(user: bool) -> Wanted {
-    let fetch = Fetch { user, read: Read::Stack(8 * FRAMES as u16), ..Fetch::value(BASE_TASK) };
-    Wanted { fetch, kind: Kind::Stack { user }, type_name: "u64 *".into() }
+    let fetch = Fetch { user, read: Read::Stack(8 * FRAMES as u16), ..Fetch::value(BASE_RECORD) };
+    Wanted { fetch, kind: Kind::Stack { user }, show: Show::Plain, type_name: "u64 *".into() }
 }
 
 fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
@@ -205,69 +216,4 @@ fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
         path.root,
         near(&path.root, all, str::to_owned)
     ))
-}
-
-/// A register, or a field of a tracepoint's record, by a hint alone.
-fn untyped(source: &Source, path: &Path, hint: Option<Hint>) -> Result<Wanted, String> {
-    match hint {
-        Some(hint) if path.steps.is_empty() && path.derefs == 0 => {
-            let fetch = if reads_bytes(hint) && source.fetch.read != Read::Value {
-                return Err(format!("'{}' is no address", source.name));
-            } else {
-                Fetch { user: source.user, ..source.fetch.clone() }
-            };
-            hinted(fetch, &source.type_name, hint, path)
-        }
-        _ => {
-            Err(format!("the type of '{}' is not known: cast it, as in (struct foo *){}", source.name, path))
-        }
-    }
-}
-
-fn reads_bytes(hint: Hint) -> bool {
-    matches!(hint, Hint::Str | Hint::UserStr | Hint::Buf(_) | Hint::UserBuf(_))
-}
-
-/// A value shown, or an address read, as a hint says.
-fn hinted(mut fetch: Fetch, type_name: &str, hint: Hint, path: &Path) -> Result<Wanted, String> {
-    let bytes = |n: u64| match u16::try_from(n) {
-        Ok(n) if n > 0 && usize::from(n) <= TEXT => Ok(n),
-        _ => Err(format!("'{path}': a buffer has 1 to {TEXT} bytes")),
-    };
-    let width = |n: u8, signed: bool| (64 - 8 * n, 64 - 8 * n, signed);
-    let kind = match hint {
-        Hint::Str | Hint::UserStr => {
-            fetch.read = Read::Text(STRING);
-            Kind::Text
-        }
-        Hint::Buf(n) | Hint::UserBuf(n) => {
-            fetch.read = Read::Bytes(bytes(n)?);
-            Kind::Bytes
-        }
-        Hint::Hex => Kind::Hex(fetch.bytes_of_integer()),
-        Hint::Unsigned => Kind::Unsigned(fetch.bytes_of_integer()),
-        Hint::Decimal => Kind::Signed(fetch.bytes_of_integer()),
-        Hint::Be16 => Kind::BigEndian(2),
-        Hint::Be32 => Kind::BigEndian(4),
-        Hint::Be64 => Kind::BigEndian(8),
-        Hint::S8 | Hint::S16 | Hint::S32 | Hint::S64 => {
-            let n =
-                1 << [Hint::S8, Hint::S16, Hint::S32, Hint::S64].iter().position(|h| *h == hint).unwrap_or(3);
-            fetch.cut = if n < 8 { width(n, true) } else { (0, 0, false) };
-            Kind::Signed(n)
-        }
-        Hint::U8 | Hint::U16 | Hint::U32 | Hint::U64 => {
-            let n =
-                1 << [Hint::U8, Hint::U16, Hint::U32, Hint::U64].iter().position(|h| *h == hint).unwrap_or(3);
-            fetch.cut = if n < 8 { width(n, false) } else { (0, 0, false) };
-            Kind::Unsigned(n)
-        }
-        Hint::X8 => Kind::Hex(1),
-        Hint::X16 => Kind::Hex(2),
-        Hint::X32 => Kind::Hex(4),
-        Hint::X64 => Kind::Hex(8),
-        other => return Err(format!("'{path}': the hint '{other}' is not supported by this version")),
-    };
-    fetch.user |= matches!(hint, Hint::UserStr | Hint::UserBuf(_));
-    Ok(Wanted { fetch, kind, type_name: type_name.to_owned() })
 }

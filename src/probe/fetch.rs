@@ -16,8 +16,8 @@ pub const STRING: u16 = 256;
 const JUDGED: usize = Wire::SIZE + 8 * FIELDS + DYNAMIC + TEXT + 8;
 /// The base that holds the return value.
 pub const BASE_RET: u8 = 6;
-/// The base of the current task, or of a tracepoint's record.
-pub const BASE_TASK: u8 = 7;
+/// The base of a tracepoint's record.
+pub const BASE_RECORD: u8 = 7;
 /// Nanoseconds since the entry, where a return is paired with it.
 pub const BASE_LAT: u8 = 8;
 /// CLOCK_MONOTONIC nanoseconds.
@@ -267,9 +267,9 @@ impl Plan {
         config.set("fetch", &fetches).set("ops", &ops);
     }
 
-    /// The bases from the task on that anything starts from, a bit each.
+    /// The bases from the latency on that anything starts from, a bit each.
     fn builtins(&self) -> u32 {
-        (BASE_TASK..BASES).filter(|&base| self.uses(base)).fold(0, |bits, base| bits | 1 << base)
+        (BASE_LAT..BASES).filter(|&base| self.uses(base)).fold(0, |bits, base| bits | 1 << base)
     }
 
     /// Whether anything starts from an argument.

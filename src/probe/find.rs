@@ -47,7 +47,8 @@ pub(super) fn is_pattern(text: &str) -> bool {
 /// Usage: what this version cannot serve. Attach: nothing matches.
 pub fn find(spec: &Spec) -> Result<Found> {
     servable(spec)?;
-    let mut found = Found { spec: spec.clone(), each: Vec::new(), functions: Vec::new(), refused: Vec::new() };
+    let mut found =
+        Found { spec: spec.clone(), each: Vec::new(), functions: Vec::new(), refused: Vec::new() };
     if !found.is_pattern() {
         found.each.push(spec.clone());
         return Ok(found);
@@ -61,7 +62,8 @@ pub fn find(spec: &Spec) -> Result<Found> {
         }
         Provider::Tracepoint => {
             let all = catalogue.tracepoints(&spec.scope, pattern)?;
-            found.each = all.into_iter().map(|(scope, target)| Spec { scope, target, ..spec.clone() }).collect();
+            found.each =
+                all.into_iter().map(|(scope, target)| Spec { scope, target, ..spec.clone() }).collect();
         }
         Provider::RawTracepoint => found.name(catalogue.raw_tracepoints(pattern)),
         Provider::Syscall => found.name(catalogue.syscalls(pattern).into_iter().map(str::to_owned)),
@@ -78,7 +80,8 @@ pub fn find(spec: &Spec) -> Result<Found> {
 impl Found {
     /// Whether the spec has wildcards.
     pub fn is_pattern(&self) -> bool {
-        is_pattern(&self.spec.target) || (self.spec.provider == Provider::Tracepoint && is_pattern(&self.spec.scope))
+        is_pattern(&self.spec.target)
+            || (self.spec.provider == Provider::Tracepoint && is_pattern(&self.spec.scope))
     }
 
     /// The spec as it was asked for.
@@ -123,7 +126,12 @@ impl Found {
         match self.refused.first() {
             None => "nothing matches".into(),
             Some(one) => {
-                format!("none of the {} that match can be probed: {}: {}", self.refused.len(), one.name, one.why)
+                format!(
+                    "none of the {} that match can be probed: {}: {}",
+                    self.refused.len(),
+                    one.name,
+                    one.why
+                )
             }
         }
     }

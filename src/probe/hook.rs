@@ -6,11 +6,12 @@ use libbpf_rs::btf::TypeId;
 
 use super::{
     config::Config,
-    fetch::{BASE_LAT, BASE_RET, BASE_TASK, Fetch, Plan, Read, STRING, TEXT},
+    fetch::{BASE_LAT, BASE_RECORD, BASE_RET, Fetch, Plan, Read, STRING, TEXT},
     locate::Wanted,
+    shape,
     signature::{self, Param},
 };
-use crate::schema::{Kind, format::FormatField};
+use crate::schema::{Kind, Show, format::FormatField};
 
 /// Where and how a program is attached.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,6 +146,11 @@ impl How {
         )
     }
 
+    /// Whether what returns there is a function of the kernel.
+    fn in_kernel(&self) -> bool {
+        !matches!(self, How::Uprobe { .. } | How::Uretprobe { .. })
+    }
+
     /// Whether it needs the kernel's kprobes.
     pub fn is_kprobe(&self) -> bool {
         matches!(
@@ -214,6 +220,7 @@ pub struct Source {
     pub type_name: String,
     /// How its value is shown where nothing else is asked for.
     pub kind: Kind,
+    pub show: Show,
     /// How its value is come by.
     pub fetch: Fetch,
     /// Its type in the kernel's BTF, where that has one.
@@ -225,8 +232,8 @@ pub struct Source {
 impl Source {
     /// A parameter or return value in a base.
     fn in_base(base: u8, param: Param, user: bool) -> Source {
-        let Param { name, type_name, kind, ty } = param;
-        Source { name, type_name, kind, fetch: Fetch::value(base), ty, user }
+        let Param { name, type_name, kind, show, ty } = param;
+        Source { name, type_name, kind, show, fetch: Fetch::value(base), ty, user }
     }
 
     /// Whether it is the return value.
@@ -234,13 +241,34 @@ impl Source {
         self.fetch.base == BASE_RET
     }
 
-    /// What is fetched where nothing else is asked for: strings are read, all else is its value.
+    /// What is fetched where nothing else is asked for: strings and socket addresses are read, all else is its
+    /// value.
     pub fn wanted(&self) -> Wanted {
-        let (mut fetch, mut kind) = (self.fetch.clone(), self.kind);
-        if kind == Kind::Pointer && self.holds_text() {
-            (fetch.read, fetch.user, kind) = (Read::Text(STRING), self.user, Kind::Text);
+        let read = |read| Fetch { read, user: self.user, ..self.pointed_to() };
+        let (fetch, kind, show) = match (self.kind, shape::pointee(&self.type_name)) {
+            (Kind::Pointer, _) if self.holds_text() => (read(Read::Text(STRING)), Kind::Text, Show::Plain),
+            (Kind::Pointer, Some((size, show))) => (read(Read::Bytes(size)), Kind::Bytes, show),
+            (kind, _) => (self.fetch.clone(), kind, self.show.clone()),
+        };
+        Wanted { fetch, kind, show, type_name: self.type_name.clone() }
+    }
+
+    /// The address that it holds, for something to be read there.
+    pub fn pointed_to(&self) -> Fetch {
+        let mut fetch = self.fetch.clone();
+        if let Read::Memory(_) = fetch.read {
+            // It stands in a record.
+            fetch.steps.push(fetch.last);
+            (fetch.last, fetch.read) = (0, Read::Value);
         }
-        Wanted { fetch, kind, type_name: self.type_name.clone() }
+        fetch
+    }
+
+    /// The structure that it points to by its C type, where no BTF type is known.
+    pub fn points_to(&self) -> Option<String> {
+        let bare = self.type_name.replace("const ", "").replace("__user ", "");
+        let name = bare.strip_prefix("struct ")?.strip_suffix('*')?.trim();
+        (self.ty.is_none() && !name.contains('*')).then(|| format!("struct {name}"))
     }
 
     /// A `char *` is a string, but for what is called a buffer: that has no NUL at its end.
@@ -279,6 +307,7 @@ impl Hook {
     pub fn exit(how: How, ret: Option<Param>, params: Vec<Param>) -> Hook {
         let user = how.in_user_space();
         let func_args = params.len();
+        let ret = ret.map(|param| if how.in_kernel() { param.with_errors() } else { param });
         let ret = ret.map(|param| Source::in_base(BASE_RET, param, user));
         let params = params.into_iter().take(Hook::MAX_ARGS).enumerate();
         let params = params.map(|(i, param)| Source::in_base(i as u8, param, user));
@@ -296,7 +325,15 @@ impl Hook {
 
     /// A tracepoint, whose record holds its fields.
     pub fn record(how: How, fields: &[FormatField]) -> Hook {
-        let sources: Vec<Source> = fields.iter().filter_map(record_field).collect();
+        // What a system call was given points to user memory, whether its type says so or not.
+        let syscalls = matches!(&how, How::Tracepoint { category, .. } if category.ends_with("syscalls"));
+        let mut sources: Vec<Source> = fields.iter().filter_map(record_field).collect();
+        for source in sources.iter_mut().filter(|_| syscalls) {
+            source.user = true;
+            if source.name == "ret" {
+                source.show = Show::Errno;
+            }
+        }
         Hook { how, shown: sources.len(), sources, func_args: 0, args_of_entry: false, module: None }
     }
 
@@ -327,13 +364,14 @@ impl Hook {
     }
 }
 
-/// A field of a tracepoint's record; `None` for arrays of what is no character.
+/// A field of a tracepoint's record; `None` for arrays of a length that its record tells, but for strings.
 fn record_field(field: &FormatField) -> Option<Source> {
-    let at = |read| Fetch { last: i64::from(field.offset), read, ..Fetch::value(BASE_TASK) };
-    let source = |kind, fetch| Source {
+    let at = |read| Fetch { last: i64::from(field.offset), read, ..Fetch::value(BASE_RECORD) };
+    let source = |kind, show, fetch| Source {
         name: field.name.clone(),
         type_name: field.type_name.clone(),
         kind,
+        show,
         fetch,
         ty: None,
         user: field.type_name.contains("__user"),
@@ -345,12 +383,16 @@ fn record_field(field: &FormatField) -> Option<Source> {
     };
     if loc != 0 {
         let text = field.type_name.contains("char[]");
-        return text.then(|| source(Kind::Text, Fetch { loc, ..at(Read::Text(STRING)) }));
+        return text.then(|| source(Kind::Text, Show::Plain, Fetch { loc, ..at(Read::Text(STRING)) }));
     }
     if field.type_name.starts_with("char[") {
         let size = field.size.clamp(1, TEXT as u32) as u16;
-        return Some(source(Kind::Text, at(Read::Text(size))));
+        return Some(source(Kind::Text, Show::Plain, at(Read::Text(size))));
+    }
+    if let Some(show) = signature::format_array(field) {
+        let size = field.size.clamp(1, TEXT as u32) as u16;
+        return Some(source(Kind::Bytes, show, at(Read::Bytes(size))));
     }
     let param = signature::format_param(field)?;
-    Some(source(param.kind, at(Read::Memory(field.size as u8))))
+    Some(source(param.kind, param.show, at(Read::Memory(field.size as u8))))
 }

@@ -24,7 +24,9 @@ mod config;
 mod counters;
 mod fetch;
 mod filter;
+mod find;
 mod glob;
+mod hints;
 mod hook;
 mod judge;
 mod libbpf;
@@ -33,13 +35,15 @@ mod object;
 mod preflight;
 mod probes;
 mod resolve;
+mod shape;
 mod signature;
 pub mod spec;
 mod tracefs;
 
 pub use bench::Bench;
 pub use filter::{Filter, Target};
-pub use probes::{Attached, Probes};
+pub use find::{Found, Refusal, find};
+pub use probes::{Attached, Loaded, Outcome, Probes};
 pub use resolve::servable;
 pub use spec::{Provider, Spec};
 

@@ -11,7 +11,10 @@ use super::{
     spec::{self, Provider, Spec},
     tracefs,
 };
-use crate::{Error, ErrorKind, Result, schema::format};
+use crate::{
+    Error, ErrorKind, Result,
+    schema::{Show, format},
+};
 
 /// Whether this version serves all that a spec asks for; needs no right and looks nothing up.
 ///
@@ -162,7 +165,7 @@ fn syscall(spec: &Spec) -> Result<Vec<Hook>> {
         ];
         let hook = |how| Hook {
             args_of_entry: OWN_REGISTERS.contains(&name),
-            ..Hook::exit(how, Some(signature::plain_return()), params.clone())
+            ..Hook::exit(how, Some(Param { show: Show::Errno, ..signature::plain_return() }), params.clone())
         };
         return Ok(ways.into_iter().map(hook).collect());
     }

@@ -144,8 +144,8 @@ pub struct Accounts {
     pub paired: u64,
     /// Entries whose return had not come.
     pub waiting: Option<u64>,
-    /// Hits that the kernel dropped.
-    pub missed: Option<u64>,
+    /// Hits that were skipped as recursion.
+    pub recursion_misses: Option<u64>,
 }
 
 /// A CPU's counts.

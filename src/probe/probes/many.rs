@@ -148,11 +148,7 @@ fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Result<Vec<Group>> {
     Ok(groups)
 }
 
-fn attach_at_once(
-    loaded: &mut Loaded,
-    group: &mut Group,
-    retprobe: bool,
-) -> libbpf_rs::Result<Vec<Schema>> {
+fn attach_at_once(loaded: &mut Loaded, group: &mut Group, retprobe: bool) -> libbpf_rs::Result<Vec<Schema>> {
     let symbols: Vec<String> = group.members.iter().map(|(spec, ..)| spec.target.clone()).collect();
     let program = loaded.object.progs_mut().find(|p| p.name() == loaded.program);
     let link = program.map(|p| attach::attach_multi(&p, symbols, retprobe)).transpose()?;
@@ -179,9 +175,8 @@ fn attach_in_turn(
                 continue;
             };
             let functions = loaded.object.maps_mut().find(|m| m.name() == "functions");
-            let told = functions.map(|map| {
-                map.update(&address.to_ne_bytes(), &(nth as u32).to_ne_bytes(), MapFlags::ANY)
-            });
+            let told = functions
+                .map(|map| map.update(&address.to_ne_bytes(), &(nth as u32).to_ne_bytes(), MapFlags::ANY));
             if !matches!(told, Some(Ok(()))) {
                 refused.push(Refusal::new(&spec.target, "its address could not be told to the program"));
                 continue;

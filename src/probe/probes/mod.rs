@@ -11,15 +11,15 @@ use std::{
 
 use libbpf_rs::{Link, MapCore, Object, OpenObject, ProgramAttachType, ProgramInput, ProgramMut};
 
-use self::loaded::fdinfo;
 pub use self::loaded::Loaded;
+use self::loaded::fdinfo;
 use super::{
     attach,
     capture::capture,
     counters::Counters,
     fetch::Plan,
     filter::Filter,
-    find::{Found, Refusal, find},
+    find::{Found, Refusal},
     hook::{Hook, How},
     libbpf,
     object::{self, Common},
@@ -411,6 +411,11 @@ impl Probes {
     /// How many sequence numbers each scratch level of a CPU has given out, modulo 2^32.
     pub fn attempts(&self, cpu: u32) -> [u32; LEVELS] {
         self.counters.attempts(cpu)
+    }
+
+    /// What serves this probe, if it alone or it first: what a program tells of itself is told once.
+    pub fn served_by(&self, id: usize) -> Option<&Loaded> {
+        self.loaded.iter().find(|l| l.ids().start == id)
     }
 
     /// What is loaded for the probes, each for one or more of them.
