@@ -6,6 +6,7 @@
 //! nothing else.
 
 mod args;
+mod attach;
 mod bench;
 mod command;
 mod kin;

@@ -7,17 +7,12 @@ use tracer::{
     Error, ErrorKind, Result,
     frontend::{Control, blocking},
     ledger::Report,
-    probe::{Provider, Spec},
     ring,
     session::{self, Session},
 };
 
 use super::{
-    args::{Missing, Run},
-    command::Waiting,
-    complain, exit, output, plan, say, signal,
-    status::Status,
-    summary,
+    args::Run, attach, command::Waiting, complain, exit, output, plan, say, signal, status::Status, summary,
 };
 
 /// Runs it; the exit code is the return value, but for errors.
@@ -29,9 +24,11 @@ pub fn run(args: &Run) -> Result<ExitCode> {
         true => None,
         false => Some(Waiting::start(&args.cmd, args.output.is_none())?),
     };
-    let options = plan::options(args, specs.len(), child.as_ref().map(Waiting::id))?;
+    let found = attach::find(args, &specs)?;
+    let probes = found.iter().map(|found| found.each().len()).sum();
+    let options = plan::options(args, probes, child.as_ref().map(Waiting::id))?;
     let mut session = prepare(args, options)?;
-    attach(args, &mut session, &specs)?;
+    attach::attach(args, &mut session, &found)?;
     output::check_columns(args, &session)?;
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -89,34 +86,6 @@ fn prepare(args: &Run, options: session::Options) -> Result<Session> {
 
 fn libc_eperm() -> i32 {
     nix::errno::Errno::EPERM as i32
-}
-
-/// Attaches every spec, and says how, unless quiet.
-fn attach(args: &Run, session: &mut Session, specs: &[Spec]) -> Result<()> {
-    for spec in specs {
-        match session.attach(spec) {
-            Ok(()) => {}
-            Err(error) if args.missing == Missing::Error => return Err(error),
-            Err(error) => {
-                if args.missing == Missing::Warn {
-                    complain(&error);
-                }
-                continue;
-            }
-        }
-        if let (false, Some(attached)) = (args.quiet, session.probes().attached().last()) {
-            let why = match attached.passed_over.as_slice() {
-                [] if spec.provider == Provider::Syscall => " (the hook that costs least)".into(),
-                [] => String::new(),
-                reasons => format!(" ({})", reasons.join("; ")),
-            };
-            say(&format!("{spec}: {}{why}", attached.how));
-        }
-    }
-    match session.probes().attached().is_empty() {
-        true => Err(Error::new(ErrorKind::Attach, "none of the probes could be attached")),
-        false => Ok(()),
-    }
 }
 
 /// Gives up root for good.

@@ -86,7 +86,7 @@ fn value<'a>(raw: &Body<'a>, field: &Field) -> Option<Value<'a>> {
             Value::Signed(((bits()? << unused) as i64) >> unused)
         }
         Kind::Bool => Value::Bool(bits()? != 0),
-        Kind::Pointer | Kind::Hex(_) => Value::Pointer(bits()?),
+        Kind::Pointer => Value::Pointer(bits()?),
         Kind::BigEndian(n) => Value::Unsigned(bits()?.swap_bytes() >> (64 - 8 * u32::from(n))),
         Kind::Text => Value::Text(up_to_nul(dynamic()?)),
         Kind::Bytes => Value::Bytes(dynamic()?),

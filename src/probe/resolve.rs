@@ -11,7 +11,10 @@ use super::{
     spec::{self, Provider, Spec},
     tracefs,
 };
-use crate::{Error, ErrorKind, Result, schema::format};
+use crate::{
+    Error, ErrorKind, Result,
+    schema::{Show, format},
+};
 
 /// Whether this version serves all that a spec asks for; needs no right and looks nothing up.
 ///
@@ -44,10 +47,12 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
             one(Hook::entry(How::Kprobe { symbol, offset: spec.offset }, params).typed_by(module))
         }
         Provider::Kretprobe => {
-            let known = signature::function(&symbol);
-            let (ret, module) =
-                known.map_or_else(|| (Some(signature::plain_return()), None), |s| (s.ret, s.module));
-            one(Hook::exit(How::Kretprobe { symbol }, ret, Vec::new()).typed_by(module))
+            let known = signature::function(&symbol).unwrap_or_else(|| signature::Signature {
+                params: signature::registers(),
+                ret: Some(signature::plain_return()),
+                module: None,
+            });
+            one(Hook::exit(How::Kretprobe { symbol }, known.ret, known.params).typed_by(known.module))
         }
         Provider::Fentry => {
             let known = traced_function(spec)?;
@@ -82,7 +87,8 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
         }
         Provider::Uretprobe => {
             let path = program_path(spec)?;
-            one(Hook::exit(How::Uretprobe { path, symbol }, Some(signature::plain_return()), Vec::new()))
+            let how = How::Uretprobe { path, symbol };
+            one(Hook::exit(how, Some(signature::plain_return()), signature::registers()))
         }
         Provider::Syscall => syscall(spec),
         // Not servable.
@@ -141,7 +147,8 @@ pub(super) fn program(name: &str) -> Result<String> {
 
 /// The hooks that see one system call, in the order of what each costs the traced call and everybody else's:
 /// a trampoline, a kprobe, then hooks on every system call of the machine, of which the one that needs no
-/// helper to read the arguments comes first.
+/// helper to read the arguments comes first. A spec that asks for what is known at the return alone gets an
+/// event there.
 fn syscall(spec: &Spec) -> Result<Vec<Hook>> {
     let number = Sysno::from_str(&spec.target).map_err(|_| {
         let all = Sysno::iter().map(|s| s.name().to_owned()).collect();
@@ -152,6 +159,19 @@ fn syscall(spec: &Spec) -> Result<Vec<Hook>> {
     let number = number.id() as u32;
     let params = syscall_params(name);
     let symbol = format!("{WRAPPER}{name}");
+    if spec.mentions(&["ret", "retval", "lat"]) {
+        let ways = [
+            How::SyscallFexit { symbol: symbol.clone() },
+            How::SyscallKretprobe { symbol },
+            How::SyscallExitTpBtf { number },
+            How::SyscallExitRawTp { number },
+        ];
+        let hook = |how| Hook {
+            args_of_entry: OWN_REGISTERS.contains(&name),
+            ..Hook::exit(how, Some(Param { show: Show::Errno, ..signature::plain_return() }), params.clone())
+        };
+        return Ok(ways.into_iter().map(hook).collect());
+    }
     let ways = [
         How::SyscallFentry { symbol: symbol.clone() },
         How::SyscallKprobe { symbol },
@@ -160,6 +180,9 @@ fn syscall(spec: &Spec) -> Result<Vec<Hook>> {
     ];
     Ok(ways.into_iter().map(|how| Hook::entry(how, params.clone())).collect())
 }
+
+/// Calls that leave their caller with registers of their own making.
+const OWN_REGISTERS: [&str; 3] = ["execve", "execveat", "rt_sigreturn"];
 
 /// What the kernel puts before the name of a system call's entry (`arch/*/include/asm/syscall_wrapper.h`).
 pub(super) const WRAPPER: &str = if cfg!(target_arch = "x86_64") { "__x64_sys_" } else { "__arm64_sys_" };

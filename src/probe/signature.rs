@@ -10,9 +10,9 @@ use libbpf_rs::btf::{
 use super::{
     btf::{self, vmlinux},
     catalogue,
-    locate::scalar,
+    shape::{self, scalar},
 };
-use crate::schema::{Kind, format::FormatField};
+use crate::schema::{Kind, Show, format::FormatField};
 
 /// A parameter or a return value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,19 @@ pub struct Param {
     pub name: String,
     pub type_name: String,
     pub kind: Kind,
+    pub show: Show,
     /// Its type in the kernel's BTF, where that has one.
     pub ty: Option<TypeId>,
+}
+
+impl Param {
+    /// The same as what a function of the kernel returns: a negative error number, or an address from `ERR_PTR`.
+    pub fn with_errors(mut self) -> Param {
+        if let (Kind::Signed(4 | 8) | Kind::Pointer, Show::Plain) = (self.kind, &self.show) {
+            self.show = Show::Errno;
+        }
+        self
+    }
 }
 
 /// A function's parameters and what it returns; `None` for void.
@@ -39,12 +50,18 @@ pub fn registers() -> Vec<Param> {
 }
 
 fn register(name: &str) -> Param {
-    Param { name: name.to_owned(), type_name: "unsigned long".into(), kind: Kind::Pointer, ty: None }
+    Param {
+        name: name.to_owned(),
+        type_name: "unsigned long".into(),
+        kind: Kind::Pointer,
+        show: Show::Plain,
+        ty: None,
+    }
 }
 
 /// A return value of which nothing is known.
 pub fn plain_return() -> Param {
-    Param { name: "ret".into(), type_name: "long".into(), kind: Kind::Signed(8), ty: None }
+    Param { name: "ret".into(), type_name: "long".into(), kind: Kind::Signed(8), show: Show::Plain, ty: None }
 }
 
 /// A kernel function's signature by its name, in whichever module it is.
@@ -77,8 +94,8 @@ fn signature(btf: &Btf<'static>, proto: &FuncProto<'_>, module: Option<&str>) ->
         Signature { params: params(btf, proto, 0)?, ret: None, module: module.map(str::to_owned) };
     let ret = proto.referenced_type();
     if ret.kind() != BtfKind::Void {
-        let (kind, ty) = (scalar(&ret)?, Some(ret.type_id()));
-        signature.ret = Some(Param { name: "ret".into(), type_name: c_name(&ret), kind, ty });
+        let ((kind, show), ty) = (scalar(&ret)?, Some(ret.type_id()));
+        signature.ret = Some(Param { name: "ret".into(), type_name: c_name(&ret), kind, show, ty });
     }
     Some(signature)
 }
@@ -153,7 +170,8 @@ fn params(btf: &Btf<'static>, proto: &FuncProto<'_>, skip: usize) -> Option<Vec<
             let ty: BtfType<'_> = btf.type_by_id(p.ty)?;
             let name =
                 p.name.and_then(|n| n.to_str()).map_or_else(|| format!("arg{}", i - skip), str::to_owned);
-            Some(Param { name, type_name: c_name(&ty), kind: scalar(&ty)?, ty: Some(ty.type_id()) })
+            let (kind, show) = scalar(&ty)?;
+            Some(Param { name, type_name: c_name(&ty), kind, show, ty: Some(ty.type_id()) })
         })
         .collect()
 }
@@ -200,7 +218,25 @@ pub fn format_param(field: &FormatField) -> Option<Param> {
         let size = size.min(bytes);
         if signed { Kind::Signed(size) } else { Kind::Unsigned(size) }
     };
-    Some(Param { name: field.name.clone(), type_name: field.type_name.clone(), kind, ty: None })
+    let (kind, show) = shape::typedef(&field.type_name, kind).unwrap_or((kind, field.show.clone()));
+    Some(Param { name: field.name.clone(), type_name: field.type_name.clone(), kind, show, ty: None })
+}
+
+/// How an array of fixed length is shown that stands in a tracepoint's record; `None` for what is no array of
+/// integers.
+pub fn format_array(field: &FormatField) -> Option<Show> {
+    let (element, count) = field.type_name.strip_suffix(']')?.split_once('[')?;
+    let count: u32 = count.parse().ok().filter(|n| *n > 0)?;
+    if field.type_name.starts_with("__data_loc") || field.type_name.starts_with("__rel_loc") {
+        return None;
+    }
+    Some(match field.size / count {
+        width @ (2 | 4 | 8) if field.size == width * count => {
+            let signed = c_integer(element.trim()).map_or(field.signed, |(_, signed)| signed);
+            Show::Array { width: width as u8, signed }
+        }
+        _ => Show::Plain,
+    })
 }
 
 /// Size and sign of the integer types that the kernel's formats name.

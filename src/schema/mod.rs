@@ -1,14 +1,20 @@
 //! What an event's bytes mean: the one description that decoding, text, JSON and file formats share.
 //!
-//! In come the kernel's own types; out comes a list of fields with their place in the raw bytes.
+//! In come the kernel's own types; out comes a list of fields with their place in the raw bytes: a [`Kind`] says
+//! how the bytes are read, a [`Show`] how people see the value.
 //!
 //! **Invariants.** No second table of fields anywhere: whoever prints, writes or decodes an event asks here.
 //! A schema never changes once its probe is attached. Nothing here reads a ring or calls the kernel.
 
+pub mod errno;
 pub mod format;
+mod names;
+mod show;
 mod value;
 mod wire;
 
+pub use names::{Bits, Names};
+pub use show::Show;
 pub use value::{OwnedValue, Stack, Value};
 pub use wire::{LEVELS, Wire};
 
@@ -32,6 +38,8 @@ pub struct Field {
     pub type_name: String,
     /// How its bytes are read.
     pub kind: Kind,
+    /// How its value is shown.
+    pub show: Show,
     /// Its first byte, counted from the first raw byte; of a string or buffer, that of its slot.
     pub offset: u32,
     /// Where it may have been impossible to read: the slot of such bits, and its bit there.
@@ -48,10 +56,8 @@ pub enum Kind {
     Signed(u8),
     /// A C `bool`, one byte.
     Bool,
-    /// An address, 8 bytes, shown in hexadecimal.
+    /// An address, 8 bytes.
     Pointer,
-    /// An unsigned integer of 1, 2, 4 or 8 bytes, shown in hexadecimal.
-    Hex(u8),
     /// An unsigned integer of 2, 4 or 8 bytes in network order.
     BigEndian(u8),
     /// A string: its slot holds its offset << 32 and its length, the NUL included where there is one.
@@ -71,7 +77,7 @@ impl Kind {
     /// How many bytes a field of this kind takes.
     pub fn size(self) -> usize {
         match self {
-            Kind::Unsigned(n) | Kind::Signed(n) | Kind::Hex(n) | Kind::BigEndian(n) => usize::from(n),
+            Kind::Unsigned(n) | Kind::Signed(n) | Kind::BigEndian(n) => usize::from(n),
             Kind::Bool => 1,
             Kind::Pointer | Kind::Text | Kind::Bytes | Kind::Stack { .. } => 8,
             Kind::Chars(n) => usize::from(n),

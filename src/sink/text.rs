@@ -16,13 +16,14 @@ use anstyle::{AnsiColor, Style};
 use super::{
     Encode, Header, Note, TimeFormat, escape,
     number::{decimal, fill_up, padded},
+    shown::shown,
     when::Stamp,
 };
 use crate::{
     Error, Result,
     event::{Event, Gap},
     ledger::Report,
-    schema::Value,
+    schema::{Field, Value},
 };
 
 /// What one column shows.
@@ -193,12 +194,12 @@ impl Encode for Text {
                         if i > 0 {
                             out.push(b' ');
                         }
-                        value(&field.name, v, out);
+                        value(field, v, out);
                     }
                 }
                 Column::Field(wanted) => {
                     if let Some((field, v)) = event.fields().find(|(f, _)| f.name == *wanted) {
-                        value(&field.name, v, out);
+                        value(field, v, out);
                     }
                 }
             }
@@ -291,9 +292,12 @@ fn styled(style: Style, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let _ = write!(out, "{style:#}");
 }
 
-fn value(name: &str, value: Value<'_>, out: &mut Vec<u8>) {
-    escape::text(name.as_bytes(), out);
+fn value(field: &Field, value: Value<'_>, out: &mut Vec<u8>) {
+    escape::text(field.name.as_bytes(), out);
     out.push(b'=');
+    if shown(field, &value, out) {
+        return;
+    }
     match value {
         Value::Unsigned(n) => decimal(n, out),
         Value::Signed(n) => decimal(n, out),

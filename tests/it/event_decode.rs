@@ -3,13 +3,14 @@
 use tracer::{
     event::{Event, Wire},
     record::Body,
-    schema::{Field, Kind, OwnedValue, Schema, Value},
+    schema::{Field, Kind, OwnedValue, Schema, Show, Value},
 };
 
 use crate::sink_fixture::{WRITE, raw};
 
 fn schema(kind: Kind, offset: u32) -> Schema {
-    let field = Field { name: "x".into(), type_name: "t".into(), kind, offset, fault: None };
+    let field =
+        Field { name: "x".into(), type_name: "t".into(), kind, show: Show::Plain, offset, fault: None };
     Schema { name: "e".into(), spec: "k:e".into(), fields: vec![field] }
 }
 
@@ -119,6 +120,7 @@ fn strings_end_at_their_nul_and_faults_are_no_values() {
         name: "path".into(),
         type_name: "const char *".into(),
         kind,
+        show: Show::Plain,
         offset: at + 8,
         fault: Some((at, 3)),
     };
@@ -146,6 +148,7 @@ fn a_stack_is_whole_addresses_innermost_first() {
         name: "stack".into(),
         type_name: String::new(),
         kind: Kind::Stack { user },
+        show: Show::Plain,
         offset: at + 8,
         fault: Some((at, 0)),
     };

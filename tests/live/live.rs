@@ -20,6 +20,7 @@
 //! | `theft` | a slot that somebody else empties |
 //! | `rights` | users without rights, lockdown, rights given up |
 //! | `refusals` | what cannot be, its reason and its exit code |
+//! | `returns` | returns with the arguments of their entries, and how long the call took |
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
@@ -46,6 +47,7 @@ mod preempt;
 mod probes;
 mod program;
 mod refusals;
+mod returns;
 mod rights;
 mod rings;
 mod sessions;
@@ -78,6 +80,7 @@ const TESTS: &[&[Test]] = &[
     theft::TESTS,
     rights::TESTS,
     refusals::TESTS,
+    returns::TESTS,
     fields::TESTS,
     filters::TESTS,
     command::TESTS,

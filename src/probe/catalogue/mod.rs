@@ -70,6 +70,11 @@ pub enum Why {
 }
 
 impl Why {
+    /// Whether the symbol is no function at all.
+    pub fn is_no_function(&self) -> bool {
+        matches!(self, Why::Cold | Why::Padding)
+    }
+
     /// Whether it keeps BPF's own trampolines (fentry, fexit) away too.
     pub fn stops_trampolines(&self) -> bool {
         !matches!(self, Why::Blacklisted | Why::Duplicated(_))
@@ -127,7 +132,12 @@ impl Catalogue {
     }
 
     /// The kernel functions whose names match and which BTF has a signature of: what fentry and fexit take.
-    pub(super) fn typed_functions(&self, pattern: &str) -> Vec<(Function, Signature)> {
+    pub fn typed_functions(&self, pattern: &str) -> Vec<Function> {
+        self.signatures(pattern).into_iter().map(|(function, _)| function).collect()
+    }
+
+    /// The same functions, each with its signature.
+    pub(super) fn signatures(&self, pattern: &str) -> Vec<(Function, Signature)> {
         let mut typed = HashMap::new();
         let mut found = Vec::new();
         for symbol in self.symbols().iter().filter(|s| matches(pattern, &s.name)) {
@@ -292,7 +302,7 @@ ffffffffc0001000 t bpf_prog_vfs\t[bpf]
         }
         if signature::function("vfs_read").is_some() {
             assert!(catalogue.raw_tracepoints("sched_*").contains(&"sched_switch".to_owned()));
-            let typed = catalogue.typed_functions("vfs_rea?");
+            let typed = catalogue.signatures("vfs_rea?");
             assert!(typed.iter().all(|(f, s)| f.name == "vfs_read" && s.params[0].name == "file"));
             assert_eq!(typed.len(), usize::from(catalogue.has_symbols()));
         }

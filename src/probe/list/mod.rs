@@ -106,7 +106,7 @@ fn one(
     take: Taker<'_>,
 ) -> Result<ControlFlow<()>> {
     let Pattern { scope, target, .. } = pattern;
-    let typed = || typed.get_or_init(|| catalogue.typed_functions(target));
+    let typed = || typed.get_or_init(|| catalogue.signatures(target));
     let named = |scope: &str, target: &str| Listed {
         provider,
         scope: scope.into(),
