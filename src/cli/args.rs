@@ -21,6 +21,8 @@ pub enum Command {
     Run(Box<Run>),
     /// What can be probed, with its parameters; and why not
     List(List),
+    /// What this kernel and user allow, each with the exact fix
+    Doctor(Doctor),
     /// Measure this host's path from bpf_perf_event_output to a reader
     Bench(Bench),
 }
@@ -180,6 +182,26 @@ pub enum ListFormat {
     Text,
     /// NDJSON
     Json,
+}
+
+const DOCTOR_HELP: &str = "\
+Every line is ok, warn (something cannot be done here) or fail (nothing can be traced, or not the SPEC). Rings are
+opened, programs loaded and each SPEC attached, with a filter that no task passes, and let go at once.
+
+Exit codes: 0 nothing fails, 1 runtime error, 2 usage, 3 something fails.";
+
+/// `tracer doctor`
+#[derive(Debug, Group)]
+#[command(after_help = DOCTOR_HELP)]
+pub struct Doctor {
+    /// What is to be traced, attached once to see whether it can be
+    #[arg(value_name = "SPEC")]
+    pub specs: Vec<String>,
+    /// Print NDJSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub rings: Rings,
 }
 
 /// `tracer bench`

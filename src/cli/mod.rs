@@ -9,6 +9,7 @@ mod args;
 mod attach;
 mod bench;
 mod command;
+mod doctor;
 mod kin;
 mod list;
 mod output;
@@ -52,6 +53,7 @@ pub fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Run(args) => run::run(&args),
         Command::List(args) => list::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| {

@@ -7,7 +7,6 @@ use tracer::{
     Error, ErrorKind, Result,
     frontend::{Control, blocking},
     ledger::Report,
-    ring,
     session::{self, Session},
 };
 
@@ -62,30 +61,11 @@ pub fn run(args: &Run) -> Result<ExitCode> {
 
 /// Maps the rings. Where the default size is beyond a limit, takes what fits and says so.
 fn prepare(args: &Run, options: session::Options) -> Result<Session> {
-    match Session::prepare(options.clone()) {
-        Err(error) if args.rings.size.is_none() && error.os_error() == Some(libc_eperm()) => {
-            let rings = options
-                .rings
-                .cpus
-                .as_ref()
-                .map_or_else(|| ring::cpus::online().map(|c| c.len()), |c| Ok(c.len()))?;
-            let Some(size) = ring::lockable(rings).filter(|size| *size < options.rings.size) else {
-                return Err(error);
-            };
-            if !args.quiet {
-                say(&format!(
-                    "rings of {} KiB a CPU, as the limit on locked memory allows no more",
-                    size >> 10
-                ));
-            }
-            Session::prepare(session::Options { rings: ring::Options { size, ..options.rings }, ..options })
-        }
-        prepared => prepared,
+    let (session, shrunk) = plan::prepare(&args.rings, options)?;
+    if let (Some(size), false) = (shrunk, args.quiet) {
+        say(&format!("rings of {} KiB a CPU, as the limit on locked memory allows no more", size >> 10));
     }
-}
-
-fn libc_eperm() -> i32 {
-    nix::errno::Errno::EPERM as i32
+    Ok(session)
 }
 
 /// Gives up root for good.

@@ -162,6 +162,19 @@ impl How {
         )
     }
 
+    /// The program or library it is in, and the symbol there.
+    pub fn in_file(&self) -> Option<(&str, &str)> {
+        match self {
+            How::Uprobe { path, symbol, .. } | How::Uretprobe { path, symbol } => Some((path, symbol)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is in a program or library.
+    pub fn is_uprobe(&self) -> bool {
+        self.in_file().is_some()
+    }
+
     /// Whether attaching it reads tracefs.
     pub fn needs_tracefs(&self) -> bool {
         matches!(self, How::Tracepoint { .. })

@@ -22,6 +22,7 @@ mod capture;
 pub mod catalogue;
 mod config;
 mod counters;
+pub mod doctor;
 mod elf;
 mod fetch;
 mod filter;

@@ -17,7 +17,7 @@ fn mounted() -> Option<&'static str> {
 }
 
 /// Whether it is mounted at all, where it can be read or not.
-fn is_mounted() -> bool {
+pub fn is_mounted() -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts.lines().filter_map(|line| line.split(' ').nth(1)).any(|place| PLACES.contains(&place))
 }

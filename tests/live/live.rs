@@ -21,6 +21,7 @@
 //! | `rights` | users without rights, lockdown, rights given up |
 //! | `refusals` | what cannot be, its reason and its exit code |
 //! | `returns` | returns with the arguments of their entries, and how long the call took |
+//! | `doctor` | what can be probed, and what a host allows, told before anything is traced |
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
@@ -32,6 +33,7 @@ mod child;
 mod command;
 mod context;
 mod damage;
+mod doctor;
 mod fields;
 mod filters;
 mod guest;
@@ -80,6 +82,7 @@ const TESTS: &[&[Test]] = &[
     theft::TESTS,
     rights::TESTS,
     refusals::TESTS,
+    doctor::TESTS,
     returns::TESTS,
     fields::TESTS,
     filters::TESTS,

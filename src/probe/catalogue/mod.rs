@@ -179,6 +179,11 @@ impl Catalogue {
         !self.symbols().is_empty()
     }
 
+    /// The names of all kernel functions, those that cannot be probed too.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.symbols().iter().map(|s| &*s.name)
+    }
+
     fn symbols(&self) -> &[Symbol] {
         self.symbols.get_or_init(|| symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default()))
     }
@@ -226,18 +231,19 @@ pub(super) fn module_of(name: &str) -> Option<String> {
     named.find(|s| s.name == name)?.module
 }
 
+/// A catalogue whose tables are these texts.
+#[cfg(test)]
+pub(super) fn of_tables(kallsyms: &str, traced: Option<&str>, blacklist: &str) -> Catalogue {
+    let catalogue = Catalogue::new();
+    let _ = catalogue.symbols.set(symbols::parse(kallsyms));
+    let _ = catalogue.traced.set(traced.map(symbols::traced));
+    let _ = catalogue.blacklist.set(symbols::blacklist(blacklist));
+    catalogue
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// A catalogue whose tables are these texts.
-    fn of(kallsyms: &str, traced: Option<&str>, blacklist: &str) -> Catalogue {
-        let catalogue = Catalogue::new();
-        let _ = catalogue.symbols.set(symbols::parse(kallsyms));
-        let _ = catalogue.traced.set(traced.map(symbols::traced));
-        let _ = catalogue.blacklist.set(symbols::blacklist(blacklist));
-        catalogue
-    }
 
     const KALLSYMS: &str = "\
 ffffffff81000000 T __pfx_vfs_read
@@ -259,7 +265,8 @@ ffffffffc0001000 t bpf_prog_vfs\t[bpf]
     #[test]
     fn each_state_has_its_reason() {
         let traced = "vfs_read\nvfs_statx.isra.0\nvfs_twin\nvfs_twin\nvfs_list\nvfs_mod [xfs]\n";
-        let catalogue = of(KALLSYMS, Some(traced), "0xffffffff81000500-0xffffffff81000600\tvfs_list\n");
+        let catalogue =
+            of_tables(KALLSYMS, Some(traced), "0xffffffff81000500-0xffffffff81000600\tvfs_list\n");
         let all = catalogue.functions("*vfs_*");
         let states: Vec<_> = all.iter().map(|f| (&*f.name, f.refused().cloned())).collect();
         assert_eq!(
@@ -285,7 +292,7 @@ ffffffffc0001000 t bpf_prog_vfs\t[bpf]
     #[test]
     fn what_cannot_be_read_refuses_nothing() {
         let hidden = KALLSYMS.lines().map(|l| format!("{:016x}{}\n", 0, &l[16..])).collect::<String>();
-        let catalogue = of(&hidden, None, "");
+        let catalogue = of_tables(&hidden, None, "");
         let refused = |name: &str| catalogue.functions(name)[0].refused().cloned();
         assert_eq!(refused("vfs_still"), None);
         assert_eq!(refused("vfs_boot"), None);

@@ -141,7 +141,7 @@ fn one(
             })
         }
         Provider::Kprobe | Provider::Kretprobe => {
-            let never = preflight::no_kprobes();
+            let never = preflight::kprobes(target).err().map(|e| e.to_string());
             let typed = typed().iter().map(|(f, s)| ((&*f.name, f.module.as_deref()), s));
             let typed: HashMap<_, _> = typed.collect();
             let mut seen = HashSet::new();
@@ -151,7 +151,7 @@ fn one(
                 if !seen.insert(key) {
                     return ControlFlow::Continue(());
                 }
-                let refused = never.map(str::to_owned).or_else(|| function.refused().map(Why::to_string));
+                let refused = never.clone().or_else(|| function.refused().map(Why::to_string));
                 take(of_function(named("", ""), function, signature, refused))
             })
         }
