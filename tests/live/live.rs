@@ -44,6 +44,7 @@ mod job;
 mod judge;
 mod kit;
 mod losses;
+mod patterns;
 mod pipes;
 mod preempt;
 mod probes;
@@ -87,6 +88,7 @@ const TESTS: &[&[Test]] = &[
     fields::TESTS,
     filters::TESTS,
     command::TESTS,
+    patterns::TESTS,
     pipes::TESTS,
     signals::TESTS,
 ];
