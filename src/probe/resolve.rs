@@ -115,7 +115,7 @@ fn tracepoint(spec: &Spec) -> Result<Hook> {
         }
     })?;
     let how = How::Tracepoint { category: spec.scope.clone(), name: spec.target.clone() };
-    Ok(Hook::record(how, &format::parse(&text)))
+    Ok(Hook::record(how, &format::parse(&text, &signature::enumerator)))
 }
 
 /// A program by path, or by name as the shell would find it.
@@ -163,7 +163,7 @@ pub(super) const WRAPPER: &str = if cfg!(target_arch = "x86_64") { "__x64_sys_" 
 /// A system call's parameters: from its tracepoint's format, else from the function behind it, else registers.
 fn syscall_params(name: &str) -> Vec<Param> {
     if let Ok(Some(text)) = tracefs::format("syscalls", &format!("sys_enter_{name}")) {
-        let fields = format::parse(&text);
+        let fields = format::parse(&text, &signature::enumerator);
         return fields
             .iter()
             .filter(|f| f.name != "__syscall_nr")

@@ -1,8 +1,10 @@
 //! What a kernel function or tracepoint takes and gives, from the kernel's BTF or tracefs.
 
+use std::collections::HashMap;
+
 use libbpf_rs::btf::{
     Btf, BtfKind, BtfType, ReferencesType, TypeId,
-    types::{Func, FuncProto, Typedef},
+    types::{Enum, Func, FuncProto, Typedef},
 };
 
 use super::shape::{self, scalar};
@@ -94,6 +96,21 @@ pub fn raw_tracepoint(name: &str) -> Option<Vec<Param>> {
         let named = function_proto(btf, &format!("__traceiter_{name}")).and_then(|p| params(btf, &p, 1));
         Some(named.filter(|n| n.len() == unnamed.len()).unwrap_or(unnamed))
     })
+}
+
+/// The value of an enum's constant by its name, whichever enum has it. They are read once a thread.
+pub fn enumerator(name: &str) -> Option<u64> {
+    thread_local! {
+        static ALL: HashMap<String, u64> = vmlinux(|btf| {
+            let mut all = HashMap::new();
+            for whole in btf.type_by_kind::<Enum<'_>>() {
+                all.extend(whole.iter().filter_map(|m| Some((m.name?.to_str()?.to_owned(), m.value as u64))));
+            }
+            Some(all)
+        })
+        .unwrap_or_default();
+    }
+    ALL.with(|all| all.get(name).copied())
 }
 
 /// Every raw tracepoint this kernel's BTF knows.

@@ -6,9 +6,11 @@
 //! **Invariants.** No second table of fields anywhere: whoever prints, writes or decodes an event asks here.
 //! A schema never changes once its probe is attached. Nothing here reads a ring or calls the kernel.
 
+mod constant;
 pub mod errno;
 pub mod format;
 mod names;
+mod print_fmt;
 mod show;
 mod value;
 mod wire;

@@ -14,6 +14,7 @@
 //! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
 //! | `probes` | every kind of probe and its values |
+//! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -53,6 +54,7 @@ mod signals;
 mod table;
 mod theft;
 mod trace;
+mod types;
 mod unmap;
 mod wild;
 
@@ -79,6 +81,7 @@ const TESTS: &[&[Test]] = &[
     rights::TESTS,
     refusals::TESTS,
     fields::TESTS,
+    types::TESTS,
     filters::TESTS,
     command::TESTS,
     pipes::TESTS,
