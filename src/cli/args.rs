@@ -169,6 +169,8 @@ pub enum Format {
     Hex,
     /// The raw bytes, framed by length
     Raw,
+    /// Each stack with how often it was met, at the end: what flame graphs are drawn from
+    Folded,
 }
 
 /// JSON's integers.

@@ -36,7 +36,7 @@ pub fn run(args: &Run) -> Result<ExitCode> {
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let mut sink = output::open(args, &control)?;
+    let mut sink = output::open(args, &session, &control)?;
     let requests = signal::listen(control.clone(), args.output.is_some())?;
     if let Some(account) = account {
         drop_privileges(&account)?;

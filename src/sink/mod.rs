@@ -16,6 +16,8 @@
 //! event that a sink was handed ends in exactly one of its three counts.
 
 pub mod escape;
+pub mod folded;
+mod frames;
 pub mod hex;
 mod hold;
 pub mod json;

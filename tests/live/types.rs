@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     Test::new("types::errors_of_functions", errors_of_functions).in_guests(),
     Test::new("types::modes_and_devices_of_files", modes_and_devices),
     Test::new("types::numbers_by_hint", numbers_by_hint),
+    Test::new("types::addresses_by_their_symbols", addresses_by_symbols),
 ];
 
 /// Opens a file that is not there.
@@ -144,5 +145,28 @@ fn numbers_by_hint(ctx: &Context) -> Outcome {
         assert_eq!(shown, [(65, "0101"), (65, "'A'"), (65, "0.000000065"), (65, "")]);
         assert_eq!((event.arg("b"), event.text("x"), event.arg("s")), (65 << 8, "0x41", 65));
     }
+    seen.sound()
+}
+
+fn addresses_by_symbols(ctx: &Context) -> Outcome {
+    let me = std::env::current_exe()?.display().to_string();
+    let never = ctx.scratch.join("never").display().to_string();
+    let handler = "h=s:rt_sigaction/sig==11/{h:(struct sigaction *)act.sa_handler:usym}";
+    let specs = ["t:timer:hrtimer_start{function:ksym}", handler];
+    let words: Vec<&str> = (["run", "-f", "json", "--duration", "700ms"].into_iter())
+        .chain(specs)
+        .chain(["--", &me])
+        .chain(program::args(&["wait", &never, "1", "1"]))
+        .collect();
+    let seen = Trace::read(&ctx.tracer(words).succeed()?.stdout)?;
+    let of = |event: &str, name: &str| -> Vec<String> {
+        let all = seen.events().filter(|e| e.event == event && !e.faulty(name) && e.arg(name) > 1);
+        all.map(|e| e.shown(name).to_owned()).collect()
+    };
+    // The threads sleep between looks, and Rust's runtime catches a stack that overflows.
+    let timers = of("hrtimer_start", "function");
+    assert!(timers.iter().any(|name| name == "hrtimer_wakeup"), "{timers:?}");
+    let handlers = of("h", "h");
+    assert!(!handlers.is_empty() && handlers.iter().all(|h| h.contains("signal_handler")), "{handlers:?}");
     seen.sound()
 }
