@@ -7,7 +7,7 @@ use tracer::{
     Error, ErrorKind, Result,
     probe::{self, Filter, Spec, Target},
     ring::{self, Wake, cpus},
-    session,
+    session::{self, Session},
 };
 
 use super::{
@@ -86,6 +86,25 @@ pub fn rings(args: &Rings, cpus: Option<&[u32]>) -> Result<ring::Options> {
         Some(Wakeup::Bytes(n)) => Wake::Bytes(n),
     };
     Ok(ring::Options { size, wake, ..defaults })
+}
+
+/// A session with its rings mapped. Where the default size is beyond a limit, they have what fits, which is returned.
+pub fn prepare(args: &Rings, options: session::Options) -> Result<(Session, Option<usize>)> {
+    const EPERM: i32 = nix::errno::Errno::EPERM as i32;
+    match Session::prepare(options.clone()) {
+        Err(error) if args.size.is_none() && error.os_error() == Some(EPERM) => {
+            let rings = match &options.rings.cpus {
+                Some(cpus) => cpus.len(),
+                None => cpus::online()?.len(),
+            };
+            let Some(size) = ring::lockable(rings).filter(|size| *size < options.rings.size) else {
+                return Err(error);
+            };
+            let rings = ring::Options { size, ..options.rings };
+            Session::prepare(session::Options { rings, ..options }).map(|session| (session, Some(size)))
+        }
+        prepared => prepared.map(|session| (session, None)),
+    }
 }
 
 fn cpu_list(list: &str) -> Result<Vec<u32>> {

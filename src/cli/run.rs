@@ -7,17 +7,11 @@ use tracer::{
     Error, ErrorKind, Result,
     frontend::{Control, blocking},
     ledger::Report,
-    probe::{Provider, Spec},
-    ring,
     session::{self, Session},
 };
 
 use super::{
-    args::{Missing, Run},
-    command::Waiting,
-    complain, exit, output, plan, say, signal,
-    status::Status,
-    summary,
+    args::Run, attach, command::Waiting, complain, exit, output, plan, say, signal, status::Status, summary,
 };
 
 /// Runs it; the exit code is the return value, but for errors.
@@ -29,9 +23,11 @@ pub fn run(args: &Run) -> Result<ExitCode> {
         true => None,
         false => Some(Waiting::start(&args.cmd, args.output.is_none())?),
     };
-    let options = plan::options(args, specs.len(), child.as_ref().map(Waiting::id))?;
+    let found = attach::find(args, &specs)?;
+    let probes = found.iter().map(|found| found.each().len()).sum();
+    let options = plan::options(args, probes, child.as_ref().map(Waiting::id))?;
     let mut session = prepare(args, options)?;
-    attach(args, &mut session, &specs)?;
+    attach::attach(args, &mut session, &found)?;
     output::check_columns(args, &session)?;
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -65,58 +61,11 @@ pub fn run(args: &Run) -> Result<ExitCode> {
 
 /// Maps the rings. Where the default size is beyond a limit, takes what fits and says so.
 fn prepare(args: &Run, options: session::Options) -> Result<Session> {
-    match Session::prepare(options.clone()) {
-        Err(error) if args.rings.size.is_none() && error.os_error() == Some(libc_eperm()) => {
-            let rings = options
-                .rings
-                .cpus
-                .as_ref()
-                .map_or_else(|| ring::cpus::online().map(|c| c.len()), |c| Ok(c.len()))?;
-            let Some(size) = ring::lockable(rings).filter(|size| *size < options.rings.size) else {
-                return Err(error);
-            };
-            if !args.quiet {
-                say(&format!(
-                    "rings of {} KiB a CPU, as the limit on locked memory allows no more",
-                    size >> 10
-                ));
-            }
-            Session::prepare(session::Options { rings: ring::Options { size, ..options.rings }, ..options })
-        }
-        prepared => prepared,
+    let (session, shrunk) = plan::prepare(&args.rings, options)?;
+    if let (Some(size), false) = (shrunk, args.quiet) {
+        say(&format!("rings of {} KiB a CPU, as the limit on locked memory allows no more", size >> 10));
     }
-}
-
-fn libc_eperm() -> i32 {
-    nix::errno::Errno::EPERM as i32
-}
-
-/// Attaches every spec, and says how, unless quiet.
-fn attach(args: &Run, session: &mut Session, specs: &[Spec]) -> Result<()> {
-    for spec in specs {
-        match session.attach(spec) {
-            Ok(()) => {}
-            Err(error) if args.missing == Missing::Error => return Err(error),
-            Err(error) => {
-                if args.missing == Missing::Warn {
-                    complain(&error);
-                }
-                continue;
-            }
-        }
-        if let (false, Some(attached)) = (args.quiet, session.probes().attached().last()) {
-            let why = match attached.passed_over.as_slice() {
-                [] if spec.provider == Provider::Syscall => " (the hook that costs least)".into(),
-                [] => String::new(),
-                reasons => format!(" ({})", reasons.join("; ")),
-            };
-            say(&format!("{spec}: {}{why}", attached.how));
-        }
-    }
-    match session.probes().attached().is_empty() {
-        true => Err(Error::new(ErrorKind::Attach, "none of the probes could be attached")),
-        false => Ok(()),
-    }
+    Ok(session)
 }
 
 /// Gives up root for good.

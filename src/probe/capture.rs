@@ -1,9 +1,10 @@
 //! What a spec's fields mean on a hook: a plan for its program, and the schema of its events.
 
 use super::{
-    fetch::{Full, Plan, Read},
+    btf,
+    fetch::{BASE_CPU, BASE_GID, BASE_LAT, BASE_RECORD, BASE_TIME, Fetch, Full, Plan, Read},
     hints,
-    hook::Hook,
+    hook::{Hook, Source},
     judge,
     locate::{Place, Wanted},
     preflight::near,
@@ -16,7 +17,8 @@ use crate::{
 };
 
 /// What of an event's head can be asked for by name: its offset and kind.
-pub const HEAD: [(&str, u32, Kind); 5] = [
+pub const HEAD: [(&str, u32, Kind); 6] = [
+    ("tgid", 16, Kind::Unsigned(4)),
     ("pid", 16, Kind::Unsigned(4)),
     ("tid", 20, Kind::Unsigned(4)),
     ("uid", 24, Kind::Unsigned(4)),
@@ -24,19 +26,39 @@ pub const HEAD: [(&str, u32, Kind); 5] = [
     ("comm", 36, Kind::Chars(16)),
 ];
 
+/// What is known of any run: its base and kind.
+const BUILTINS: [(&str, u8, Kind); 5] = [
+    ("lat", BASE_LAT, Kind::Unsigned(8)),
+    ("time", BASE_TIME, Kind::Unsigned(8)),
+    ("ns", BASE_TIME, Kind::Unsigned(8)),
+    ("cpu", BASE_CPU, Kind::Unsigned(4)),
+    ("gid", BASE_GID, Kind::Unsigned(4)),
+];
+
+/// The most addresses of a stack that are taken.
+const FRAMES: usize = 127;
+
 /// The plan and the schema of a spec on a hook.
 ///
 /// # Errors
 ///
 /// Usage: a field that is not there, a type that cannot be shown, more than one event holds.
 pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
+    captured(spec, hook, Source::wanted)
+}
+
+/// The same, with what is fetched of a source where nothing else is asked for.
+fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Result<(Plan, Schema)> {
     let mut plan = Plan::default();
     let full = |full: Full| usage(spec, &full.to_string());
     if let Some(predicate) = &spec.predicate {
         judge::compile(&mut plan, predicate, hook).map_err(|why| usage(spec, &why))?;
     }
     let asked: Vec<(String, Choice)> = match &spec.fields {
-        None => hook.sources.iter().map(|s| (s.name.clone(), Choice::Fetched(s.wanted()))).collect(),
+        None => {
+            let shown = hook.sources.iter().take(hook.shown);
+            shown.map(|s| (s.name.clone(), Choice::Fetched(wanted(s)))).collect()
+        }
         Some(fields) => {
             let one = |f: &Asked| {
                 Ok((shown_as(f), choose(hook, &f.path, f.hint).map_err(|why| usage(spec, &why))?))
@@ -68,6 +90,30 @@ pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
     Ok((plan, Schema { name: spec.event_name(), spec: spec.to_string(), fields }))
 }
 
+/// The same for a function whose program others may share: without a list of fields all the registers of
+/// parameters are captured, which each function's own types then decode.
+pub fn capture_shared(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
+    if spec.fields.is_some() {
+        return capture(spec, hook);
+    }
+    let raw = |source: &Source| Source { fetch: Fetch::value(source.fetch.base), ..source.clone() };
+    let mut sources: Vec<Source> = hook.sources.iter().take(hook.shown).map(raw).collect();
+    let known = sources.len();
+    if !sources.iter().any(Source::is_return) {
+        let registers = Hook::entry(hook.how.clone(), signature::registers()).sources;
+        sources.extend(registers.into_iter().skip(known));
+    }
+    let all = Hook { shown: sources.len(), sources, ..hook.clone() };
+    let (plan, mut schema) = captured(spec, &all, |s| Wanted {
+        fetch: s.fetch.clone(),
+        kind: s.kind,
+        show: s.show.clone(),
+        type_name: s.type_name.clone(),
+    })?;
+    schema.fields.truncate(known);
+    Ok((plan, schema))
+}
+
 fn usage(spec: &Spec, why: &str) -> Error {
     Error::usage(format!("{spec}: {why}"))
 }
@@ -92,17 +138,7 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
     }
     let source =
         hook.sources.iter().find(|s| s.name == path.root || (s.is_return() && path.root == "retval"));
-    let Some(source) = source else {
-        if let (Some(&(_, offset, kind)), true) =
-            (HEAD.iter().find(|(n, ..)| *n == path.root), path.is_name())
-        {
-            return match hint {
-                None => Ok(Choice::Head { offset, kind }),
-                Some(_) => Err(format!("'{path}' takes no hint")),
-            };
-        }
-        return nothing_like(hook, path);
-    };
+    let Some(source) = source else { return builtin(hook, path, hint) };
     if path.steps.is_empty() && path.derefs == 0 && path.cast.is_none() && hint.is_none() {
         return Ok(Choice::Fetched(source.wanted()));
     }
@@ -115,7 +151,7 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
         Read::Value => source.fetch.base,
         _ => return Err(format!("'{}' is a field of a record: it has no members", source.name)),
     };
-    let found = signature::vmlinux(|btf| {
+    let found = btf::of(hook.module.as_deref(), |btf| {
         let start = match (&cast, source.ty) {
             (Some(cast), _) => Place::pointee(btf, base, cast),
             (None, Some(ty)) => Ok(Place::of(btf, base, ty)),
@@ -132,9 +168,46 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
     Ok(Choice::Fetched(wanted))
 }
 
+/// What is there whatever was hooked.
+fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, String> {
+    if !path.is_name() {
+        return nothing_like(hook, path);
+    }
+    let name = &*path.root;
+    if let (Some(&(_, offset, kind)), None) = (HEAD.iter().find(|(n, ..)| *n == name), hint) {
+        return Ok(Choice::Head { offset, kind });
+    }
+    if name == "lat" && hook.how.half().is_none() {
+        return Err(format!("{} has no 'lat': that is known at a return (kr:, fr:, ur:, s:)", hook.how));
+    }
+    if let Some(&(_, base, kind)) = BUILTINS.iter().find(|(n, ..)| *n == name) {
+        let fetch = Fetch::value(base);
+        let type_name = "u64".to_owned();
+        return match hint {
+            None => Ok(Choice::Fetched(Wanted { fetch, kind, show: Show::Plain, type_name })),
+            Some(hint) => hints::hinted(fetch, &type_name, hint, path).map(Choice::Fetched),
+        };
+    }
+    if let ("kstack" | "ustack", None) = (name, hint) {
+        return Ok(Choice::Fetched(stack(name == "ustack")));
+    }
+    match HEAD.iter().any(|(n, ..)| *n == name) || name.ends_with("stack") {
+        true => Err(format!("'{path}' takes no hint")),
+        false => nothing_like(hook, path),
+    }
+}
+
+/// The stack of the kernel or of the user.
+pub fn stack(user: bool) -> Wanted {
+    let fetch = Fetch { user, read: Read::Stack(8 * FRAMES as u16), ..Fetch::value(BASE_RECORD) };
+    Wanted { fetch, kind: Kind::Stack { user }, show: Show::Plain, type_name: "u64 *".into() }
+}
+
 fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
     let names: Vec<String> = hook.sources.iter().map(|s| s.name.clone()).collect();
     let head = HEAD.iter().map(|(n, ..)| (*n).to_owned());
+    let head = head.chain(BUILTINS.iter().map(|(n, ..)| (*n).to_owned()));
+    let head = head.chain(["kstack", "ustack"].map(str::to_owned));
     let all = names.iter().cloned().chain(head).collect();
     let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
     Err(format!(

@@ -45,7 +45,7 @@ fn reads_bytes(hint: Hint) -> bool {
 }
 
 /// A value shown, or an address read, as a hint says.
-fn hinted(mut fetch: Fetch, type_name: &str, hint: Hint, path: &Path) -> Result<Wanted, String> {
+pub fn hinted(mut fetch: Fetch, type_name: &str, hint: Hint, path: &Path) -> Result<Wanted, String> {
     let own = fetch.bytes_of_integer();
     let in_record = fetch.read == Read::Value && fetch.last != 0;
     let (kind, show) = match hint {

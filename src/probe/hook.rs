@@ -6,7 +6,7 @@ use libbpf_rs::btf::TypeId;
 
 use super::{
     config::Config,
-    fetch::{BASE_RET, BASE_TASK, Fetch, Plan, Read, STRING, TEXT},
+    fetch::{BASE_LAT, BASE_RECORD, BASE_RET, Fetch, Plan, Read, STRING, TEXT},
     locate::Wanted,
     shape,
     signature::{self, Param},
@@ -60,6 +60,18 @@ pub enum How {
     SyscallRawTp {
         number: u32,
     },
+    SyscallFexit {
+        symbol: String,
+    },
+    SyscallKretprobe {
+        symbol: String,
+    },
+    SyscallExitTpBtf {
+        number: u32,
+    },
+    SyscallExitRawTp {
+        number: u32,
+    },
 }
 
 impl How {
@@ -67,7 +79,7 @@ impl How {
     pub fn program(&self) -> &'static str {
         match self {
             How::Kprobe { .. } | How::Uprobe { .. } => "probe_entry",
-            How::Kretprobe { .. } | How::Uretprobe { .. } => "probe_return",
+            How::Kretprobe { .. } | How::Uretprobe { .. } | How::SyscallKretprobe { .. } => "probe_return",
             How::Fentry { .. } => "probe_fentry",
             How::Fexit { .. } => "probe_fexit",
             How::Tracepoint { .. } => "probe_tracepoint",
@@ -76,15 +88,38 @@ impl How {
             How::SyscallKprobe { .. } => "syscall_kprobe",
             How::SyscallTpBtf { .. } => "syscall_tp_btf",
             How::SyscallRawTp { .. } => "syscall_raw_tp",
+            How::SyscallFexit { .. } => "syscall_fexit",
+            How::SyscallExitTpBtf { .. } => "syscall_exit_tp_btf",
+            How::SyscallExitRawTp { .. } => "syscall_exit_raw_tp",
         }
+    }
+
+    /// Of a return, its entry: the program that keeps what is known there, and where that is attached.
+    pub fn half(&self) -> Option<(&'static str, How)> {
+        Some(match self.clone() {
+            How::Kretprobe { symbol } => ("half_entry", How::Kprobe { symbol, offset: 0 }),
+            How::Uretprobe { path, symbol } => ("half_entry", How::Uprobe { path, symbol, offset: 0 }),
+            How::Fexit { symbol, copied } => ("half_fentry", How::Fentry { symbol, copied }),
+            How::SyscallFexit { symbol } => ("half_syscall_fentry", How::SyscallFentry { symbol }),
+            How::SyscallKretprobe { symbol } => ("half_syscall_kprobe", How::SyscallKprobe { symbol }),
+            How::SyscallExitTpBtf { number } => ("half_syscall_tp_btf", How::SyscallTpBtf { number }),
+            How::SyscallExitRawTp { number } => ("half_syscall_raw_tp", How::SyscallRawTp { number }),
+            _ => return None,
+        })
+    }
+
+    /// Whether the arguments at the return are those that the entry kept, or none.
+    fn keeps_args(&self) -> bool {
+        matches!(self, How::Kretprobe { .. } | How::Uretprobe { .. } | How::SyscallKretprobe { .. })
     }
 
     /// The function that a BPF trampoline is put on, which must be known before the load.
     pub fn trampoline(&self) -> Option<&str> {
         match self {
-            How::Fentry { symbol, .. } | How::Fexit { symbol, .. } | How::SyscallFentry { symbol } => {
-                Some(symbol)
-            }
+            How::Fentry { symbol, .. }
+            | How::Fexit { symbol, .. }
+            | How::SyscallFentry { symbol }
+            | How::SyscallFexit { symbol } => Some(symbol),
             _ => None,
         }
     }
@@ -104,6 +139,10 @@ impl How {
                 | How::SyscallKprobe { .. }
                 | How::SyscallTpBtf { .. }
                 | How::SyscallRawTp { .. }
+                | How::SyscallFexit { .. }
+                | How::SyscallKretprobe { .. }
+                | How::SyscallExitTpBtf { .. }
+                | How::SyscallExitRawTp { .. }
         )
     }
 
@@ -114,7 +153,26 @@ impl How {
 
     /// Whether it needs the kernel's kprobes.
     pub fn is_kprobe(&self) -> bool {
-        matches!(self, How::Kprobe { .. } | How::Kretprobe { .. } | How::SyscallKprobe { .. })
+        matches!(
+            self,
+            How::Kprobe { .. }
+                | How::Kretprobe { .. }
+                | How::SyscallKprobe { .. }
+                | How::SyscallKretprobe { .. }
+        )
+    }
+
+    /// The program or library it is in, and the symbol there.
+    pub fn in_file(&self) -> Option<(&str, &str)> {
+        match self {
+            How::Uprobe { path, symbol, .. } | How::Uretprobe { path, symbol } => Some((path, symbol)),
+            _ => None,
+        }
+    }
+
+    /// Whether it is in a program or library.
+    pub fn is_uprobe(&self) -> bool {
+        self.in_file().is_some()
     }
 
     /// Whether attaching it reads tracefs.
@@ -122,12 +180,22 @@ impl How {
         matches!(self, How::Tracepoint { .. })
     }
 
+    /// How far the stack pointer at a function's return, as a program sees it, is from the one at its entry.
+    fn sp_delta(&self) -> u32 {
+        if cfg!(not(target_arch = "x86_64")) {
+            return 0;
+        }
+        // The return takes its own address off the stack.
+        8
+    }
+
     /// The kernel symbol it stands on.
     pub fn symbol(&self) -> Option<&str> {
         match self {
-            How::Kprobe { symbol, .. } | How::Kretprobe { symbol } | How::SyscallKprobe { symbol } => {
-                Some(symbol)
-            }
+            How::Kprobe { symbol, .. }
+            | How::Kretprobe { symbol }
+            | How::SyscallKprobe { symbol }
+            | How::SyscallKretprobe { symbol } => Some(symbol),
             _ => self.trampoline(),
         }
     }
@@ -150,6 +218,10 @@ impl fmt::Display for How {
             How::SyscallKprobe { symbol } => write!(f, "kprobe on {symbol}"),
             How::SyscallTpBtf { number } => write!(f, "BTF raw tracepoint sys_enter, call {number}"),
             How::SyscallRawTp { number } => write!(f, "raw tracepoint sys_enter, call {number}"),
+            How::SyscallFexit { symbol } => write!(f, "fexit on {symbol}"),
+            How::SyscallKretprobe { symbol } => write!(f, "kretprobe on {symbol}"),
+            How::SyscallExitTpBtf { number } => write!(f, "BTF raw tracepoint sys_exit, call {number}"),
+            How::SyscallExitRawTp { number } => write!(f, "raw tracepoint sys_exit, call {number}"),
         }
     }
 }
@@ -227,6 +299,12 @@ pub struct Hook {
     pub sources: Vec<Source>,
     /// How many parameters the function has, at hand or not.
     pub func_args: usize,
+    /// How many of the sources are shown where nothing is asked for.
+    pub shown: usize,
+    /// The call itself changes what it was given (execve): its arguments are those of the entry alone.
+    pub args_of_entry: bool,
+    /// The module whose BTF its sources' types are of; `None` for the kernel's.
+    pub module: Option<String>,
 }
 
 impl Hook {
@@ -246,7 +324,16 @@ impl Hook {
         let ret = ret.map(|param| Source::in_base(BASE_RET, param, user));
         let params = params.into_iter().take(Hook::MAX_ARGS).enumerate();
         let params = params.map(|(i, param)| Source::in_base(i as u8, param, user));
-        Hook { how, sources: ret.into_iter().chain(params).collect(), func_args }
+        let returns = usize::from(ret.is_some());
+        let sources: Vec<Source> = ret.into_iter().chain(params).collect();
+        // What an entry must keep costs more than what is at hand, so it is shown where it is asked for.
+        let shown = if how.keeps_args() { returns } else { sources.len() };
+        Hook { how, sources, func_args, shown, args_of_entry: false, module: None }
+    }
+
+    /// The same hook, its types being those of a module's BTF.
+    pub fn typed_by(self, module: Option<String>) -> Hook {
+        Hook { module, ..self }
     }
 
     /// A tracepoint, whose record holds its fields.
@@ -260,7 +347,13 @@ impl Hook {
                 source.show = Show::Errno;
             }
         }
-        Hook { how, sources, func_args: 0 }
+        Hook { how, shown: sources.len(), sources, func_args: 0, args_of_entry: false, module: None }
+    }
+
+    /// Whether this plan wants what only the entry knows: the latency, or arguments that have gone by the return.
+    pub fn pairs(&self, plan: &Plan) -> bool {
+        let args = plan.uses_args() && (self.how.keeps_args() || self.args_of_entry);
+        self.how.half().is_some() && (plan.uses(BASE_LAT) || args)
     }
 
     /// Writes what the program is to look at into its configuration.
@@ -271,7 +364,13 @@ impl Hook {
         config.set_u32("ret", u32::from(plan.uses(BASE_RET)));
         config.set_u32("func_args", self.func_args as u32);
         config.set_u32("copied", u32::from(self.how.copies()));
-        if let How::SyscallTpBtf { number } | How::SyscallRawTp { number } = &self.how {
+        config.set_u32("pair", u32::from(self.pairs(plan)));
+        config.set_u32("sp_delta", self.how.sp_delta());
+        if let How::SyscallTpBtf { number }
+        | How::SyscallRawTp { number }
+        | How::SyscallExitTpBtf { number }
+        | How::SyscallExitRawTp { number } = &self.how
+        {
             config.set_u32("syscall", *number);
         }
         plan.configure(config);
@@ -280,7 +379,7 @@ impl Hook {
 
 /// A field of a tracepoint's record; `None` for arrays of a length that its record tells, but for strings.
 fn record_field(field: &FormatField) -> Option<Source> {
-    let at = |read| Fetch { last: i64::from(field.offset), read, ..Fetch::value(BASE_TASK) };
+    let at = |read| Fetch { last: i64::from(field.offset), read, ..Fetch::value(BASE_RECORD) };
     let source = |kind, show, fetch| Source {
         name: field.name.clone(),
         type_name: field.type_name.clone(),

@@ -163,7 +163,7 @@ mod tests {
     use libbpf_rs::btf::types::{Struct, Typedef};
 
     use super::*;
-    use crate::probe::signature::vmlinux;
+    use crate::probe::btf::vmlinux;
 
     #[test]
     fn the_kernels_own_types() {

@@ -24,14 +24,21 @@ pub struct FormatField {
 /// The most fields that are read: the kernel's tracepoints have some tens.
 const MOST: usize = 1024;
 
-/// The fields of a format text after the common ones; lines that are none are passed over.
+/// The fields of a format text after the common ones, without the names of their values; lines that are none are
+/// passed over.
+pub fn fields(text: &str) -> Vec<FormatField> {
+    let declared = text.split_once("print fmt:").map_or(text, |(declared, _)| declared);
+    let all = declared.lines().filter_map(field).filter(|f| !f.name.starts_with("common_"));
+    all.take(MOST).collect()
+}
+
+/// The same with the names that its print fmt gives to values.
 ///
 /// The print fmt names values by numbers, and by constants that the kernel's sources name: `constants` knows
 /// those, or `None`. Whatever the text holds, it ends soon and never panics.
 pub fn parse(text: &str, constants: &dyn Fn(&str) -> Option<u64>) -> Vec<FormatField> {
-    let (declared, print_fmt) = text.split_once("print fmt:").unwrap_or((text, ""));
-    let all = declared.lines().filter_map(field).filter(|f| !f.name.starts_with("common_"));
-    let mut fields: Vec<FormatField> = all.take(MOST).collect();
+    let print_fmt = text.split_once("print fmt:").map_or("", |(_, print_fmt)| print_fmt);
+    let mut fields = fields(text);
     for table in print_fmt::tables(print_fmt, constants) {
         let named = fields.iter_mut().find(|f| f.name == table.field && f.is_integer());
         if let Some(field) = named.filter(|f| f.show == Show::Plain) {

@@ -29,7 +29,7 @@ use crate::{
     Error, Result,
     event::Event,
     ledger::{Report, Tail},
-    probe::{Filter, MAX_RAW, Probes, Spec},
+    probe::{self, Filter, Found, MAX_RAW, Outcome, Probes, Spec},
     ring::{self, Budget, Drained, Item, ItemKind, Set},
     sink::{Header, Note, Probe, Sink},
 };
@@ -124,13 +124,23 @@ impl Session {
         })
     }
 
-    /// Attaches one more probe; its events flow from now on.
+    /// Attaches all that a spec matches; its events flow from now on.
     ///
     /// # Errors
     ///
     /// Attach or Precondition: why not, and the way out.
-    pub fn attach(&mut self, spec: &Spec) -> Result<()> {
-        self.probes.attach(spec).map(|_| ())
+    pub fn attach(&mut self, spec: &Spec) -> Result<Outcome> {
+        self.attach_found(&probe::find(spec)?, &mut |_, _| {})
+    }
+
+    /// Attaches what was found of a spec; `progress` is told how many of how many are done, where there are
+    /// several. Of what a pattern matches some may be refused: the outcome says which and why.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::attach`].
+    pub fn attach_found(&mut self, found: &Found, progress: &mut dyn FnMut(usize, usize)) -> Result<Outcome> {
+        self.probes.attach(found, progress)
     }
 
     /// Prepares a session and attaches all specs, or none.
@@ -139,9 +149,10 @@ impl Session {
     ///
     /// As [`Session::prepare`] and [`Session::attach`].
     pub fn start(options: Options, specs: &[Spec]) -> Result<Session> {
-        let probes = options.probes.max(specs.len());
+        let found: Vec<Found> = specs.iter().map(probe::find).collect::<Result<_>>()?;
+        let probes = options.probes.max(found.iter().map(|f| f.each().len()).sum());
         let mut session = Session::prepare(Options { probes, ..options })?;
-        specs.iter().try_for_each(|spec| session.attach(spec))?;
+        found.iter().try_for_each(|found| session.attach_found(found, &mut |_, _| {}).map(|_| ()))?;
         Ok(session)
     }
 

@@ -21,6 +21,8 @@
 //! | `theft` | a slot that somebody else empties |
 //! | `rights` | users without rights, lockdown, rights given up |
 //! | `refusals` | what cannot be, its reason and its exit code |
+//! | `returns` | returns with the arguments of their entries, and how long the call took |
+//! | `doctor` | what can be probed, and what a host allows, told before anything is traced |
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
@@ -32,6 +34,7 @@ mod child;
 mod command;
 mod context;
 mod damage;
+mod doctor;
 mod fields;
 mod filters;
 mod guest;
@@ -47,6 +50,7 @@ mod preempt;
 mod probes;
 mod program;
 mod refusals;
+mod returns;
 mod rights;
 mod rings;
 mod sessions;
@@ -80,6 +84,8 @@ const TESTS: &[&[Test]] = &[
     theft::TESTS,
     rights::TESTS,
     refusals::TESTS,
+    doctor::TESTS,
+    returns::TESTS,
     fields::TESTS,
     types::TESTS,
     filters::TESTS,
