@@ -20,6 +20,7 @@ pub const TESTS: &[Test] = &[
     Test::new("types::errors_of_functions", errors_of_functions).in_guests(),
     Test::new("types::modes_and_devices_of_files", modes_and_devices),
     Test::new("types::numbers_by_hint", numbers_by_hint),
+    Test::new("types::negative_numbers_in_predicates", negative_numbers),
     Test::new("types::addresses_by_their_symbols", addresses_by_symbols),
 ];
 
@@ -133,6 +134,22 @@ fn modes_and_devices(ctx: &Context) -> Outcome {
     assert_eq!(event.shown("m"), format!("0{:o}", file.mode()));
     assert_eq!(event.shown("d"), format!("{}:{}", major(file.dev()), minor(file.dev())));
     seen.sound()
+}
+
+/// A negative number of less than eight bytes is one in a predicate too, wherever it comes from.
+fn negative_numbers(ctx: &Context) -> Outcome {
+    for spec in [
+        "s:openat/dfd==-100 && dfd<0/{dfd}",
+        "t:syscalls:sys_enter_openat/dfd==-100 && dfd<0/{dfd}",
+        "s:openat/dfd:d==-100/{dfd}",
+        "s:openat/dfd:s32==-100/{dfd}",
+    ] {
+        let seen = trace(ctx, &[spec], &MISSING)?;
+        assert!(seen.events().next().is_some(), "{spec}");
+        assert!(seen.events().all(|event| event.arg("dfd").cast_signed() == -100), "{spec}");
+        seen.sound()?;
+    }
+    Ok(())
 }
 
 fn numbers_by_hint(ctx: &Context) -> Outcome {
