@@ -87,7 +87,7 @@ static __always_inline __u64 fetch_bytes(void *ctx, struct tracer_level *level,
 	}
 	/* What follows up to the next multiple of eight is emitted too, and was somebody else's. */
 	*(volatile __u64 *)(to + n) = 0;
-	set_slot(&level->event, f->at, (config.dynamic + at) << 32 | n);
+	set_slot(&level->event, f->at, n << 16 | (config.dynamic + at));
 	level->dynamic = at + ((n + 7) & ~7ULL);
 	return bad;
 }

@@ -55,7 +55,7 @@ fn bytes(ret: i64, flags: u64, kernel: &[u64], user: &[u64]) -> Vec<u8> {
         .iter()
         .map(|part| {
             at += part.len();
-            ((at - part.len()) << 32 | part.len()) as u64
+            (part.len() << 16 | (at - part.len())) as u64
         })
         .collect();
     bytes.extend(words(&[ret as u64, places[0], places[1], flags, places[2], places[3]]));
