@@ -23,6 +23,8 @@ pub enum Command {
     List(List),
     /// What this kernel and user allow, each with the exact fix
     Doctor(Doctor),
+    /// The JSON Schema of the lines that `run -f json` writes for some specs
+    Schema(SchemaOf),
     /// Measure this host's path from bpf_perf_event_output to a reader
     Bench(Bench),
 }
@@ -127,6 +129,17 @@ pub struct Run {
     /// Colours
     #[arg(long, value_enum, default_value_t = Color::Auto, env = "TRACER_COLOR")]
     pub color: Color,
+}
+
+/// `tracer schema`
+#[derive(Debug, Group)]
+pub struct SchemaOf {
+    /// What would be traced [default: s:write]
+    #[arg(value_name = "SPEC")]
+    pub specs: Vec<String>,
+    /// JSON integers of 64 bits, as for `run`
+    #[arg(long, value_enum, default_value_t = JsonInt::Number, env = "TRACER_JSON_INT")]
+    pub json_int: JsonInt,
 }
 
 /// The rings.

@@ -83,7 +83,7 @@ impl Fetch {
     }
 
     /// The same with an integer's sign in all of its slot, as comparisons and readers of whole slots need it.
-    pub fn as_kind(mut self, kind: Kind) -> Fetch {
+    pub fn signed_as(mut self, kind: Kind) -> Fetch {
         if let Kind::Signed(n @ (1 | 2 | 4)) = kind
             && self.cut == (0, 0, false)
         {

@@ -3,11 +3,12 @@
 use std::fmt;
 
 use super::{
+    capture::{capture, capture_shared},
     catalogue::{Catalogue, Function},
-    resolve::servable,
+    resolve::{resolve, servable},
     spec::{Provider, Spec},
 };
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, schema::Schema};
 
 /// What a spec matches.
 #[derive(Clone, Debug)]
@@ -102,6 +103,22 @@ impl Found {
     /// The address of a function that matches, where the kernel's table shows it.
     pub(super) fn address(&self, name: &str) -> Option<u64> {
         self.functions.iter().find(|f| f.name == name)?.address
+    }
+
+    /// What events of each would carry, without anything being loaded: as the first hook that can serve it has it.
+    ///
+    /// # Errors
+    ///
+    /// As when it is attached, for what can be told before: a field that is not there, an unknown name.
+    pub fn schemas(&self) -> Result<Vec<Schema>> {
+        let shared =
+            self.is_pattern() && matches!(self.spec.provider, Provider::Kprobe | Provider::Kretprobe);
+        let one = |spec: &Spec| {
+            let hook = resolve(spec)?.swap_remove(0);
+            let captured = if shared { capture_shared(spec, &hook) } else { capture(spec, &hook) };
+            captured.map(|(_, schema)| schema)
+        };
+        self.each.iter().map(one).collect()
     }
 
     fn take(&mut self, functions: Vec<Function>, stops: impl Fn(&super::catalogue::Why) -> bool) {

@@ -69,7 +69,7 @@ pub fn hinted(mut fetch: Fetch, type_name: &str, hint: Hint, path: &Path) -> Res
         Hint::Char => integer(&mut fetch, 1, false, Show::Char),
         Hint::Unsigned => (Kind::Unsigned(own), Show::Plain),
         Hint::Decimal | Hint::Errno => {
-            fetch = fetch.as_kind(Kind::Signed(own));
+            fetch = fetch.signed_as(Kind::Signed(own));
             (Kind::Signed(own), if hint == Hint::Errno { Show::Errno } else { Show::Plain })
         }
         Hint::Time => (Kind::Unsigned(own), Show::Time),

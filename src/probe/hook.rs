@@ -246,7 +246,7 @@ impl Source {
     /// A parameter or return value in a base.
     fn in_base(base: u8, param: Param, user: bool) -> Source {
         let Param { name, type_name, kind, show, ty } = param;
-        Source { name, type_name, kind, show, fetch: Fetch::value(base).as_kind(kind), ty, user }
+        Source { name, type_name, kind, show, fetch: Fetch::value(base).signed_as(kind), ty, user }
     }
 
     /// Whether it is the return value.
@@ -407,5 +407,5 @@ fn record_field(field: &FormatField) -> Option<Source> {
         return Some(source(Kind::Bytes, show, at(Read::Bytes(size))));
     }
     let param = signature::format_param(field)?;
-    Some(source(param.kind, param.show, at(Read::Memory(field.size as u8)).as_kind(param.kind)))
+    Some(source(param.kind, param.show, at(Read::Memory(field.size as u8)).signed_as(param.kind)))
 }

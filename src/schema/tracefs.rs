@@ -193,7 +193,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::schema::format;
+    use crate::schema::format as read;
 
     fn schema(fields: &[(&str, Kind, Show)]) -> Schema {
         let field = |(i, (name, kind, show)): (usize, &(&str, Kind, Show))| Field {
@@ -214,7 +214,7 @@ mod tests {
     #[test]
     fn the_whole_text_of_a_system_call() {
         let names = Arc::new(Names::new([(1, "W\"".into()), (0x40, "CREAT".into())]));
-        let text = super::format(
+        let text = format(
             &schema(&[
                 ("dfd", Kind::Signed(2), Show::Plain),
                 ("filename", Kind::Text, Show::Plain),
@@ -261,7 +261,7 @@ mod tests {
             ("ip", Kind::Unsigned(4), Show::Ip4),
             ("addr", Kind::Bytes, Show::Sockaddr),
         ]);
-        let fields = format::parse(&super::format(&written, 9), &|_| None);
+        let fields = read::parse(&format(&written, 9), &|_| None);
         let own: Vec<_> = fields.iter().filter(|f| !f.name.starts_with("tracer_")).collect();
         let told: Vec<_> = own.iter().map(|f| (&*f.type_name, &*f.name, f.offset, f.size)).collect();
         assert_eq!(
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn an_event_of_no_fields_shows_something() {
-        let text = super::format(&schema(&[]), 1);
+        let text = format(&schema(&[]), 1);
         assert!(text.ends_with("\nprint fmt: \"seq=%u\", REC->tracer_seq\n"), "{text}");
     }
 }

@@ -21,6 +21,7 @@ mod frames;
 pub mod hex;
 mod hold;
 pub mod json;
+pub mod json_schema;
 mod lines;
 mod memory;
 mod number;

@@ -15,6 +15,7 @@
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
 //! | `probes` | every kind of probe and its values |
 //! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
+//! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -53,6 +54,7 @@ mod refusals;
 mod returns;
 mod rights;
 mod rings;
+mod schema;
 mod sessions;
 mod signals;
 mod table;
@@ -88,6 +90,7 @@ const TESTS: &[&[Test]] = &[
     returns::TESTS,
     fields::TESTS,
     types::TESTS,
+    schema::TESTS,
     filters::TESTS,
     command::TESTS,
     pipes::TESTS,
