@@ -130,7 +130,16 @@ fn show(field: &Field, name: &str, text: &mut String, args: &mut String) -> fmt:
             put("%s", format_args!("__print_symbolic(REC->{name}{})", Table(names)))
         }
         (_, Show::Flags(names)) if names.iter().count() <= NAMES => {
-            put("%s", format_args!("__print_flags(REC->{name}, \"|\"{})", Table(names)))
+            // `__print_flags` shows nothing for 0.
+            let bits = names.iter().fold(0, |all, (mask, _)| all | mask);
+            let zero = names.of(0).map_or_else(|| "0".into(), plain);
+            let table = Table(names);
+            put(
+                "%s",
+                format_args!(
+                    "(REC->{name} & {bits:#x}) ? __print_flags(REC->{name}, \"|\"{table}) : \"{zero}\""
+                ),
+            )
         }
         _ => put(decimal, format_args!("REC->{name}")),
     }
@@ -158,11 +167,15 @@ struct Table<'a>(&'a Names);
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (value, name) in self.0.iter() {
-            let plain = name.chars().map(|c| if c.is_control() || matches!(c, '"' | '\\') { '_' } else { c });
-            write!(f, ", {{ {value:#x}, \"{}\" }}", plain.collect::<String>())?;
+            write!(f, ", {{ {value:#x}, \"{}\" }}", plain(name))?;
         }
         Ok(())
     }
+}
+
+/// A text that can stand between quotation marks.
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() || matches!(c, '"' | '\\') { '_' } else { c }).collect()
 }
 
 /// A name that C takes, for each field: no two alike.
@@ -246,7 +259,7 @@ mod tests {
             \tfield:void * a_b_2;\toffset:92;\tsize:8;\tsigned:0;\n\
             \tfield:__data_loc u8[] stack;\toffset:100;\tsize:4;\tsigned:0;\n\n\
             print fmt: \"dfd=%d filename=%s flags=%s a_b=%u a_b_2=0x%llx\", REC->dfd, __get_str(filename), \
-            __print_flags(REC->flags, \"|\", { 0x1, \"W_\" }, { 0x40, \"CREAT\" }), \
+            (REC->flags & 0x41) ? __print_flags(REC->flags, \"|\", { 0x1, \"W_\" }, { 0x40, \"CREAT\" }) : \"0\", \
             ((REC->a_b >> 0) & 255) << 8 | ((REC->a_b >> 8) & 255) << 0, REC->a_b_2\n";
         assert_eq!(text, expected);
     }
