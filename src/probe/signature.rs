@@ -254,6 +254,18 @@ pub fn format_array(field: &FormatField) -> Option<Show> {
     })
 }
 
+/// How the elements are shown of an array whose length the record tells: `__data_loc u64[]`; `Some(None)` for
+/// strings, `None` for what is no such array.
+pub fn format_elements(field: &FormatField) -> Option<Option<Show>> {
+    let (_, array) = field.type_name.split_once(' ')?;
+    let element = array.trim().strip_suffix("[]")?.trim();
+    Some(match (element, c_integer(element)) {
+        ("char", _) => None,
+        (_, Some((width @ (2 | 4 | 8), signed))) => Some(Show::Array { width, signed }),
+        _ => Some(Show::Plain),
+    })
+}
+
 /// Size and sign of the integer types that the kernel's formats name.
 fn c_integer(name: &str) -> Option<(u8, bool)> {
     Some(match name.trim_start_matches("const ") {

@@ -19,6 +19,7 @@ pub const TESTS: &[Test] = &[
     Test::new("types::errors_of_system_calls", errors_of_system_calls),
     Test::new("types::errors_of_functions", errors_of_functions).in_guests(),
     Test::new("types::modes_and_devices_of_files", modes_and_devices),
+    Test::new("types::arrays_of_a_record", arrays_of_a_record),
     Test::new("types::numbers_by_hint", numbers_by_hint),
     Test::new("types::negative_numbers_in_predicates", negative_numbers),
     Test::new("types::addresses_by_their_symbols", addresses_by_symbols),
@@ -122,6 +123,21 @@ fn errors_of_functions(ctx: &Context) -> Outcome {
         seen.sound()?;
     }
     Ok(())
+}
+
+/// An array whose length its record tells is as long as that, or as what was asked for.
+fn arrays_of_a_record(ctx: &Context) -> Outcome {
+    let me = std::env::current_exe()?.display().to_string();
+    let command: Vec<&str> = [me.as_str()].into_iter().chain(program::args(&["calls", "1"])).collect();
+    let exec = "t:sched:sched_process_exec{filename,all:filename:buf[1000],some:filename:buf[5]}";
+    let seen = trace(ctx, &[exec, "t:raw_syscalls:sys_enter/id==1/{args}"], &command)?;
+    let event = seen.events().next().ok_or_else(|| anyhow::anyhow!("no exec was seen"))?;
+    let hex = |text: &str| text.bytes().map(|b| format!("{b:02x}")).collect::<String>();
+    assert_eq!(event.text("filename"), me);
+    assert_eq!((event.text("all"), event.text("some")), (&*(hex(&me) + "00"), &*hex(&me[..5])));
+    let calls: Vec<Vec<u64>> = seen.events().skip(1).map(|event| event.list("args")).collect();
+    assert!(calls.iter().any(|args| args.len() == 6 && args[2] == 1), "a write of one byte: {calls:?}");
+    seen.sound()
 }
 
 fn modes_and_devices(ctx: &Context) -> Outcome {
