@@ -180,7 +180,7 @@ fn matches(pattern: &str, text: &str) -> bool {
         "^0x[0-9a-f]{1,16}$" => {
             text.strip_prefix("0x").is_some_and(|t| (1..=16).contains(&t.len()) && hex(t))
         }
-        "^([0-9a-f][0-9a-f])*$" => text.len() % 2 == 0 && hex(text),
+        "^([0-9a-f][0-9a-f])*$" => text.len().is_multiple_of(2) && hex(text),
         "^0[0-7]*$" => text.starts_with('0') && text.bytes().all(|b| (b'0'..=b'7').contains(&b)),
         "^-E" => text.starts_with("-E"),
         "^[0-9]+:[0-9]+$" => text.split_once(':').is_some_and(|(a, b)| digits(a) && digits(b)),
