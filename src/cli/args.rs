@@ -23,6 +23,8 @@ pub enum Command {
     List(List),
     /// What this kernel and user allow, each with the exact fix
     Doctor(Doctor),
+    /// The JSON Schema of the lines that `run -f json` writes for some specs
+    Schema(SchemaOf),
     /// Measure this host's path from bpf_perf_event_output to a reader
     Bench(Bench),
 }
@@ -129,6 +131,17 @@ pub struct Run {
     pub color: Color,
 }
 
+/// `tracer schema`
+#[derive(Debug, Group)]
+pub struct SchemaOf {
+    /// What would be traced [default: s:write]
+    #[arg(value_name = "SPEC")]
+    pub specs: Vec<String>,
+    /// JSON integers of 64 bits, as for `run`
+    #[arg(long, value_enum, default_value_t = JsonInt::Number, env = "TRACER_JSON_INT")]
+    pub json_int: JsonInt,
+}
+
 /// The rings.
 #[derive(Clone, Debug, Group)]
 pub struct Rings {
@@ -231,6 +244,8 @@ pub enum Format {
     Hex,
     /// The raw bytes, framed by length
     Raw,
+    /// Each stack with how often it was met, at the end: what flame graphs are drawn from
+    Folded,
 }
 
 /// JSON's integers.

@@ -15,6 +15,7 @@ mod list;
 mod output;
 mod plan;
 mod run;
+mod schema;
 mod signal;
 mod status;
 mod summary;
@@ -54,6 +55,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Schema(args) => schema::run(&args),
         Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| {

@@ -17,11 +17,11 @@ use super::{
 };
 
 /// The specs; the default is one.
-pub fn specs(args: &Run) -> Result<Vec<Spec>> {
-    if args.specs.is_empty() {
+pub fn specs(asked: &[String]) -> Result<Vec<Spec>> {
+    if asked.is_empty() {
         return Ok(vec!["s:write".parse()?]);
     }
-    let specs: Vec<Spec> = args.specs.iter().map(|text| text.parse()).collect::<Result<_>>()?;
+    let specs: Vec<Spec> = asked.iter().map(|text| text.parse()).collect::<Result<_>>()?;
     specs.iter().try_for_each(probe::servable)?;
     Ok(specs)
 }

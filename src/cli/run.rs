@@ -16,7 +16,7 @@ use super::{
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Run) -> Result<ExitCode> {
-    let specs = plan::specs(args)?;
+    let specs = plan::specs(&args.specs)?;
     let account = args.user.as_deref().map(plan::account).transpose()?;
     let control = Control::new()?;
     let child = match args.cmd.is_empty() {
@@ -32,7 +32,7 @@ pub fn run(args: &Run) -> Result<ExitCode> {
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let mut sink = output::open(args, &control)?;
+    let mut sink = output::open(args, &session, &control)?;
     let requests = signal::listen(control.clone(), args.output.is_some())?;
     if let Some(account) = account {
         drop_privileges(&account)?;

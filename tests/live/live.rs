@@ -14,6 +14,8 @@
 //! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
 //! | `probes` | every kind of probe and its values |
+//! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
+//! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -53,11 +55,13 @@ mod refusals;
 mod returns;
 mod rights;
 mod rings;
+mod schema;
 mod sessions;
 mod signals;
 mod table;
 mod theft;
 mod trace;
+mod types;
 mod unmap;
 mod wild;
 
@@ -86,6 +90,8 @@ const TESTS: &[&[Test]] = &[
     doctor::TESTS,
     returns::TESTS,
     fields::TESTS,
+    types::TESTS,
+    schema::TESTS,
     filters::TESTS,
     command::TESTS,
     patterns::TESTS,

@@ -53,6 +53,7 @@ pub fn main() -> Option<ExitCode> {
         }),
         [NAME, "threads", threads, n] => threads_on_one_cpu(number(threads), number(n)),
         [NAME, "wait", file, threads, n] => threads_that_wait(file, number(threads), number(n)),
+        [NAME, "sockets"] => sockets(),
         [NAME, "compat", n, m] => compat(number(n), number(m)),
         [NAME, ..] => panic!("{words:?} is nothing to do"),
         _ => return None,
@@ -108,6 +109,24 @@ fn threads_that_wait(file: &str, threads: u64, n: u64) {
             });
         }
     });
+}
+
+/// What [`sockets`] connects to, in order; nobody listens there.
+pub const CONNECTS: [&str; 3] = ["127.0.0.1:9", "[::1]:9", "unix:/none/such"];
+/// How long it then sleeps.
+pub const SLEEP: std::time::Duration = std::time::Duration::from_nanos(12_345_678);
+
+/// Connects to addresses of three families, and sleeps.
+fn sockets() {
+    for address in CONNECTS {
+        match address.strip_prefix("unix:") {
+            Some(path) => drop(std::os::unix::net::UnixStream::connect(path)),
+            None => drop(std::net::TcpStream::connect(address)),
+        }
+    }
+    let request = nix::sys::time::TimeSpec::from_duration(SLEEP);
+    let relative = nix::time::ClockNanosleepFlags::empty();
+    let _ = nix::time::clock_nanosleep(nix::time::ClockId::CLOCK_MONOTONIC, relative, &request);
 }
 
 /// Calls getppid `n` times, and `m` times the 32-bit call that has the same number.
