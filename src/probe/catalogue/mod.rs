@@ -202,7 +202,7 @@ impl Catalogue {
         if name.contains(".cold") {
             return Some(Why::Cold);
         }
-        if name.starts_with("__pfx_") || name.starts_with("__cfi_") {
+        if padded(name).is_some() {
             return Some(Why::Padding);
         }
         let ranges = self.ranges.get_or_init(|| Ranges::of(self.symbols()));
@@ -221,6 +221,13 @@ impl Catalogue {
         }
         (symbol.named_so > 1).then_some(Why::Duplicated(symbol.named_so))
     }
+}
+
+/// The function that a symbol of padding stands before.
+pub(super) fn padded(name: &str) -> Option<&str> {
+    // `__pi_` is put before all symbols of the code that runs before relocation.
+    let name = name.strip_prefix("__pi_").unwrap_or(name);
+    name.strip_prefix("__pfx_").or_else(|| name.strip_prefix("__cfi_"))
 }
 
 /// The module that has a function of this name; `None` where the kernel itself has one, or nobody.

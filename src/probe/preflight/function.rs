@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{Error, ErrorKind, host, near};
 use crate::probe::{
-    catalogue::{Catalogue, Why},
+    catalogue::{Catalogue, Why, padded},
     spec::Spec,
 };
 
@@ -59,7 +59,7 @@ pub fn shut_off(spec: &Spec, symbol: &str, trampoline: bool, catalogue: &Catalog
         Why::Cold => {
             format!("probe the function itself: k:{}", symbol.split(".cold").next().unwrap_or(symbol))
         }
-        Why::Padding => format!("probe the function itself: k:{}", symbol.get(6..).unwrap_or(symbol)),
+        Why::Padding => format!("probe the function itself: k:{}", padded(symbol).unwrap_or(symbol)),
         Why::Duplicated(_) => format!(
             "f:{symbol} takes the one that BTF knows; tracer list -v 'k:{symbol}' shows where they are"
         ),
