@@ -21,6 +21,7 @@ pub const TESTS: &[Test] = &[
     // A table of that size takes minutes under emulation.
     Test::new("doctor::a_list_of_everything", a_list_of_everything).on_host(),
     Test::new("doctor::nothing_matches", nothing_matches),
+    Test::new("doctor::pages_of_the_command_line", pages_of_the_command_line).on_host(),
 ];
 
 /// What it printed, a line an object.
@@ -207,5 +208,19 @@ fn nothing_matches(ctx: &Context) -> Outcome {
     }
     let ran = ctx.tracer(["list", "o:x.bpf.o"]).run()?;
     assert_eq!(ran.code(), 2, "{ran}");
+    Ok(())
+}
+
+fn pages_of_the_command_line(ctx: &Context) -> Outcome {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = ctx.tracer(["completions", shell]).succeed()?;
+        assert!(["doctor", "fail-on-loss"].iter().all(|word| ran.stdout.contains(word)), "{shell}: {ran}");
+    }
+    let page = ctx.tracer(["man"]).succeed()?;
+    assert!(page.stdout.contains(".TH tracer 1") && page.stdout.contains("doctor"), "{page}");
+    let page = ctx.tracer(["man", "run"]).succeed()?;
+    assert!(page.stdout.contains(".TH tracer-run 1") && page.stdout.contains("duration"), "{page}");
+    let ran = ctx.tracer(["man", "nothing"]).run()?;
+    assert!(ran.code() == 2 && ran.stderr.contains("the subcommands: run"), "{ran}");
     Ok(())
 }
