@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{Error, ErrorKind, host, near};
 use crate::probe::{
-    catalogue::{Catalogue, Why, padded},
+    catalogue::{self, Catalogue, Why, padded},
     spec::Spec,
 };
 
@@ -42,7 +42,7 @@ pub fn absent(spec: &Spec, symbol: &str, catalogue: &Catalogue) -> Option<Error>
 
 /// The error for a function that this kernel's BTF does not know.
 pub fn explain_absent(spec: &Spec, symbol: &str) -> Error {
-    absent(spec, symbol, &Catalogue::new()).unwrap_or_else(|| {
+    absent(spec, symbol, &catalogue::recent()).unwrap_or_else(|| {
         cannot(
             spec,
             &format!("{symbol} has no type in the kernel's BTF"),
