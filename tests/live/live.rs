@@ -16,6 +16,7 @@
 //! | `probes` | every kind of probe and its values |
 //! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
+//! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -63,6 +64,7 @@ mod theft;
 mod trace;
 mod types;
 mod unmap;
+mod verifier;
 mod wild;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -92,6 +94,7 @@ const TESTS: &[&[Test]] = &[
     fields::TESTS,
     types::TESTS,
     schema::TESTS,
+    verifier::TESTS,
     filters::TESTS,
     command::TESTS,
     patterns::TESTS,
