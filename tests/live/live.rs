@@ -17,6 +17,7 @@
 //! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
+//! | `peers` | the same events as bpftrace prints |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -48,6 +49,7 @@ mod judge;
 mod kit;
 mod losses;
 mod patterns;
+mod peers;
 mod pipes;
 mod preempt;
 mod probes;
@@ -95,6 +97,7 @@ const TESTS: &[&[Test]] = &[
     types::TESTS,
     schema::TESTS,
     verifier::TESTS,
+    peers::TESTS,
     filters::TESTS,
     command::TESTS,
     patterns::TESTS,
