@@ -91,14 +91,9 @@ impl Tool {
         }
         let said = self.said();
         ensure!(!said.contains("balanced: no"), "its books do not balance\n{said}");
-        let lost = |line: &str| -> Option<u64> {
-            // `Lost 12 events` is bpftrace's, `… events in 1.0 s (12/s), 12 missing` the tracer's.
-            let number = match line.strip_prefix("Lost ") {
-                Some(rest) => rest.strip_suffix(" events"),
-                None => line.strip_suffix(" missing")?.rsplit(' ').next(),
-            };
-            number?.parse().ok()
-        };
+        // `… events in 1.0 s (12/s), 12 missing` is the tracer's.
+        let lost =
+            |line: &str| -> Option<u64> { line.strip_suffix(" missing")?.rsplit(' ').next()?.parse().ok() };
         Ok(said.lines().filter_map(lost).sum())
     }
 }
