@@ -27,6 +27,16 @@ pub enum Command {
     Schema(SchemaOf),
     /// Measure this host's path from bpf_perf_event_output to a reader
     Bench(Bench),
+    /// Print a shell's completions: source <(tracer completions bash)
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print a manual page: tracer man run | man -l -
+    Man {
+        /// The page of this subcommand
+        command: Option<String>,
+    },
 }
 
 const RUN_HELP: &str = "\

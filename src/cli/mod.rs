@@ -13,6 +13,7 @@ mod doctor;
 mod kin;
 mod list;
 mod output;
+mod pages;
 mod plan;
 mod run;
 mod schema;
@@ -56,6 +57,8 @@ pub fn main() -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Schema(args) => schema::run(&args),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man { command } => pages::man(command.as_deref()),
         Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| {

@@ -46,6 +46,7 @@ mod job;
 mod judge;
 mod kit;
 mod losses;
+mod patterns;
 mod pipes;
 mod preempt;
 mod probes;
@@ -93,6 +94,7 @@ const TESTS: &[&[Test]] = &[
     schema::TESTS,
     filters::TESTS,
     command::TESTS,
+    patterns::TESTS,
     pipes::TESTS,
     signals::TESTS,
 ];

@@ -9,7 +9,7 @@ pub use self::{
     function::{explain_absent, function_size},
     host::{kprobes, lockdown, rights},
 };
-use super::{catalogue::Catalogue, hook::Hook, object, spec::Spec};
+use super::{catalogue, hook::Hook, object, spec::Spec};
 use crate::{Error, ErrorKind};
 
 /// The errno of what is forbidden, and no fault of the program's.
@@ -34,7 +34,7 @@ pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
     if let Some(error) = how.in_file().and_then(|(path, symbol)| program::absent(spec, path, symbol)) {
         return error;
     }
-    let catalogue = Catalogue::new();
+    let catalogue = catalogue::recent();
     if let Some(error) = how.symbol().and_then(|symbol| function::absent(spec, symbol, &catalogue)) {
         return error;
     }

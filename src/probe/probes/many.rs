@@ -4,7 +4,7 @@ use libbpf_rs::{Link, MapCore, MapFlags};
 
 use super::{Loaded, Many, Probes, Refused};
 use crate::{
-    Result,
+    Error, Result,
     probe::{
         attach,
         capture::capture_shared,
@@ -12,7 +12,6 @@ use crate::{
         find::{Found, Refusal},
         hook::{Hook, How},
         preflight,
-        resolve::resolve,
         spec::{Provider, Spec},
     },
     schema::Schema,
@@ -35,10 +34,13 @@ impl Probes {
     ) -> Result<Vec<Refusal>> {
         let mut refused = found.refused().to_vec();
         let (pattern, all) = (found.spec().to_string(), found.each().len());
-        let kprobes = matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe);
-        if kprobes && found.spec().offset == 0 {
+        if matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe) {
+            let why = |error: Error| error.context(format!("{}: cannot attach", found.spec()));
+            preflight::kprobes(&found.spec().target).map_err(why)?;
+        }
+        if found.shares_programs() {
             let mut done = 0;
-            for group in groups(found, &mut refused)? {
+            for group in groups(found, &mut refused) {
                 let size = group.members.len();
                 let mut step = |within: usize| progress(done + within, all);
                 self.attach_group(group, found, &pattern, &mut refused, &mut step)?;
@@ -126,10 +128,9 @@ fn how(many: Many, retprobe: bool) -> &'static str {
 }
 
 /// Sorts what matches by what is captured of it.
-fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Result<Vec<Group>> {
+fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for spec in found.each() {
-        let hook = resolve(spec)?.swap_remove(0);
+    for (spec, hook) in found.each().iter().zip(found.hooks()) {
         let (plan, schema) = match capture_shared(spec, &hook) {
             Ok(captured) => captured,
             Err(error) => {
@@ -145,14 +146,14 @@ fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Result<Vec<Group>> {
             None => groups.push(Group { hook, plan, members: vec![member] }),
         }
     }
-    Ok(groups)
+    groups
 }
 
 fn attach_at_once(loaded: &mut Loaded, group: &mut Group, retprobe: bool) -> libbpf_rs::Result<Vec<Schema>> {
     let symbols: Vec<String> = group.members.iter().map(|(spec, ..)| spec.target.clone()).collect();
     let program = loaded.object.progs_mut().find(|p| p.name() == loaded.program);
     let link = program.map(|p| attach::attach_multi(&p, symbols, retprobe)).transpose()?;
-    loaded.links.extend(link);
+    loaded.links.returns.extend(link);
     Ok(group.members.drain(..).map(|(.., schema)| schema).collect())
 }
 
@@ -165,7 +166,7 @@ fn attach_in_turn(
     refused: &mut Vec<Refusal>,
     step: &mut dyn FnMut(usize),
 ) -> Vec<Schema> {
-    let (mut schemas, mut entries, mut returns) = (Vec::new(), Vec::new(), Vec::new());
+    let mut schemas = Vec::new();
     for (i, (spec, how, schema)) in group.members.drain(..).enumerate() {
         step(i);
         let nth = schemas.len();
@@ -184,14 +185,13 @@ fn attach_in_turn(
         }
         match attach_both(loaded, &how, many, nth) {
             Ok((entry, back)) => {
-                entries.extend(entry);
-                returns.extend(back);
+                loaded.links.entries.extend(entry);
+                loaded.links.returns.extend(back);
                 schemas.push(schema);
             }
             Err(cause) => refused.push(Refusal::new(&spec.target, preflight::os_error(&cause))),
         }
     }
-    loaded.links.extend(entries.into_iter().chain(returns));
     schemas
 }
 
