@@ -101,6 +101,12 @@ pub struct Run {
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE", env = "TRACER_OUTPUT")]
     pub output: Option<PathBuf>,
+    /// The kernel's stack with every event
+    #[arg(short = 'k', long, env = "TRACER_KSTACK")]
+    pub kstack: bool,
+    /// The user's stack with every event
+    #[arg(short = 'U', long, env = "TRACER_USTACK")]
+    pub ustack: bool,
     /// The columns of text: time, comm, pid, tid, cpu, uid, cgroup, seq, name, args, or fields by name
     #[arg(long, value_name = "LIST", env = "TRACER_FIELDS")]
     pub fields: Option<String>,

@@ -5,7 +5,7 @@ use std::path::Path;
 use nix::unistd::User;
 use tracer::{
     Error, ErrorKind, Result,
-    probe::{self, Filter, Spec, Target},
+    probe::{self, Filter, Spec, Target, spec::Field},
     ring::{self, Wake, cpus},
     session::{self, Session},
 };
@@ -24,6 +24,15 @@ pub fn specs(asked: &[String]) -> Result<Vec<Spec>> {
     let specs: Vec<Spec> = asked.iter().map(|text| text.parse()).collect::<Result<_>>()?;
     specs.iter().try_for_each(probe::servable)?;
     Ok(specs)
+}
+
+/// Has every spec show these stacks too.
+pub fn with_stacks(specs: &mut [Spec], kernel: bool, user: bool) -> Result<()> {
+    for name in [kernel.then_some("kstack"), user.then_some("ustack")].into_iter().flatten() {
+        let field: Field = name.parse()?;
+        specs.iter_mut().for_each(|spec| spec.show_too(field.clone()));
+    }
+    Ok(())
 }
 
 /// The options of a session; `child` is the command that waits to be let go.

@@ -16,7 +16,8 @@ use super::{
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Run) -> Result<ExitCode> {
-    let specs = plan::specs(&args.specs)?;
+    let mut specs = plan::specs(&args.specs)?;
+    plan::with_stacks(&mut specs, args.kstack, args.ustack)?;
     let account = args.user.as_deref().map(plan::account).transpose()?;
     let control = Control::new()?;
     let child = match args.cmd.is_empty() {

@@ -54,24 +54,23 @@ fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Res
     if let Some(predicate) = &spec.predicate {
         judge::compile(&mut plan, predicate, hook).map_err(|why| usage(spec, &why))?;
     }
-    let asked: Vec<(String, Choice)> = match &spec.fields {
-        None => {
+    let all = [Asked::all()];
+    let mut asked: Vec<(String, Choice, bool)> = Vec::new();
+    for field in spec.fields.as_deref().unwrap_or(&all) {
+        if field.is_all() {
             let shown = hook.sources.iter().take(hook.shown);
-            shown.map(|s| (s.name.clone(), Choice::Fetched(wanted(s)))).collect()
+            asked.extend(shown.map(|s| (s.name.clone(), Choice::Fetched(wanted(s)), false)));
+        } else {
+            let choice = choose(hook, &field.path, field.hint).map_err(|why| usage(spec, &why))?;
+            asked.push((shown_as(field), choice, true));
         }
-        Some(fields) => {
-            let one = |f: &Asked| {
-                Ok((shown_as(f), choose(hook, &f.path, f.hint).map_err(|why| usage(spec, &why))?))
-            };
-            fields.iter().map(one).collect::<Result<_>>()?
-        }
-    };
+    }
     let fetched = |choice: &Choice| matches!(choice, Choice::Fetched(w) if w.fetch.can_fail());
-    if asked.iter().any(|(_, choice)| fetched(choice)) {
+    if asked.iter().any(|(_, choice, _)| fetched(choice)) {
         plan.reserve_faults();
     }
     let mut fields = Vec::with_capacity(asked.len());
-    for (name, choice) in asked {
+    for (name, choice, by_name) in asked {
         fields.push(match choice {
             Choice::Head { offset, kind } => {
                 Field { name, type_name: "".into(), kind, show: Show::Plain, offset, fault: None }
@@ -80,7 +79,7 @@ fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Res
                 let (offset, fault) = match plan.add(fetch) {
                     Ok(places) => places,
                     // Nobody asked for them all: the first are shown.
-                    Err(_) if spec.fields.is_none() => break,
+                    Err(_) if !by_name => continue,
                     Err(too_much) => return Err(full(too_much)),
                 };
                 Field { name, type_name, kind, show, offset, fault }
@@ -90,12 +89,16 @@ fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Res
     Ok((plan, Schema { name: spec.event_name(), spec: spec.to_string(), fields }))
 }
 
-/// The same for a function whose program others may share: without a list of fields all the registers of
+/// The same for a function whose program others may share: where all parameters are shown, all the registers of
 /// parameters are captured, which each function's own types then decode.
 pub fn capture_shared(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
-    if spec.fields.is_some() {
-        return capture(spec, hook);
-    }
+    let all_at = match &spec.fields {
+        None => 0,
+        Some(fields) => match fields.iter().position(Asked::is_all) {
+            Some(at) => at,
+            None => return capture(spec, hook),
+        },
+    };
     let raw = |source: &Source| Source { fetch: Fetch::value(source.fetch.base), ..source.clone() };
     let mut sources: Vec<Source> = hook.sources.iter().take(hook.shown).map(raw).collect();
     let known = sources.len();
@@ -103,14 +106,15 @@ pub fn capture_shared(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
         let registers = Hook::entry(hook.how.clone(), signature::registers()).sources;
         sources.extend(registers.into_iter().skip(known));
     }
-    let all = Hook { shown: sources.len(), sources, ..hook.clone() };
+    let captured_all = sources.len();
+    let all = Hook { shown: captured_all, sources, ..hook.clone() };
     let (plan, mut schema) = captured(spec, &all, |s| Wanted {
         fetch: s.fetch.clone(),
         kind: s.kind,
         show: s.show.clone(),
         type_name: s.type_name.clone(),
     })?;
-    schema.fields.truncate(known);
+    schema.fields.drain(all_at + known..all_at + captured_all);
     Ok((plan, schema))
 }
 

@@ -2,7 +2,10 @@
 
 use libbpf_rs::{Link, MapCore, MapFlags};
 
-use super::{Loaded, Many, Probes, Refused};
+use super::{
+    Loaded, Probes,
+    one::{Many, Refused},
+};
 use crate::{
     Error, Result,
     probe::{

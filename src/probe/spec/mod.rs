@@ -12,7 +12,7 @@
 //!           PATH[:HINT] OP VALUE  OP: == != < <= > >= and &, which asks for any of the bits
 //!           PATH[:HINT] in (VALUE, …)
 //! VALUE     -12 0x1f 0o17 017 4K 2M 1G · 10ms (ns us ms s m h) · 'c' · "text" · ENOENT -ENOENT
-//! FIELD     [ALIAS:]PATH[:HINT]
+//! FIELD     [ALIAS:]PATH[:HINT] · * for all that is shown without a list
 //! PATH      [*…][(struct foo *)]ROOT then .member, ->member, [3] · path(PATH)
 //! ```
 //!
