@@ -26,13 +26,13 @@ pub const HEAD: [(&str, u32, Kind); 6] = [
     ("comm", 36, Kind::Chars(16)),
 ];
 
-/// What is known of any run: its base and kind.
-const BUILTINS: [(&str, u8, Kind); 5] = [
-    ("lat", BASE_LAT, Kind::Unsigned(8)),
-    ("time", BASE_TIME, Kind::Unsigned(8)),
-    ("ns", BASE_TIME, Kind::Unsigned(8)),
-    ("cpu", BASE_CPU, Kind::Unsigned(4)),
-    ("gid", BASE_GID, Kind::Unsigned(4)),
+/// What is known of any run: its base, its kind, and how it is shown.
+const BUILTINS: [(&str, u8, Kind, Show); 5] = [
+    ("lat", BASE_LAT, Kind::Unsigned(8), Show::Duration),
+    ("time", BASE_TIME, Kind::Unsigned(8), Show::Time),
+    ("ns", BASE_TIME, Kind::Unsigned(8), Show::Plain),
+    ("cpu", BASE_CPU, Kind::Unsigned(4), Show::Plain),
+    ("gid", BASE_GID, Kind::Unsigned(4), Show::Plain),
 ];
 
 /// The most addresses of a stack that are taken.
@@ -184,11 +184,12 @@ fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, Strin
     if name == "lat" && hook.how.half().is_none() {
         return Err(format!("{} has no 'lat': that is known at a return (kr:, fr:, ur:, s:)", hook.how));
     }
-    if let Some(&(_, base, kind)) = BUILTINS.iter().find(|(n, ..)| *n == name) {
-        let fetch = Fetch::value(base);
+    if let Some((_, base, kind, show)) = BUILTINS.iter().find(|(n, ..)| *n == name) {
+        let fetch = Fetch::value(*base);
+        let (kind, show) = (*kind, show.clone());
         let type_name = "u64".to_owned();
         return match hint {
-            None => Ok(Choice::Fetched(Wanted { fetch, kind, show: Show::Plain, type_name })),
+            None => Ok(Choice::Fetched(Wanted { fetch, kind, show, type_name })),
             Some(hint) => hints::hinted(fetch, &type_name, hint, path).map(Choice::Fetched),
         };
     }

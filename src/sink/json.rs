@@ -32,7 +32,7 @@ use super::{
         ClockLine, FieldLine, FooterLine, Form, HeaderLine, MessageLine, ProbeLine, StatsLine, kind_name,
     },
     number::decimal,
-    shown::{array, replaces, shown, symbol},
+    shown::{array, is_name, replaces, shown, symbol},
 };
 use crate::{
     event::{Event, Gap},
@@ -137,7 +137,7 @@ impl Json {
         let start = out.len();
         key(b",\"shown\":{", out);
         let mut none = true;
-        for (field, value) in event.fields().filter(|(f, _)| !replaces(&f.show)) {
+        for (field, value) in event.fields().filter(|(f, _)| is_name(&f.show)) {
             let before = out.len();
             key(if none { b"" } else { b"," }, out);
             escape::json(field.name.as_bytes(), out);
@@ -275,7 +275,7 @@ impl Encode for Json {
             out.push(b':');
             exact &= self.value(field, &value, wire.tgid, out);
             faulty |= matches!(value, Value::Fault);
-            named |= !matches!(field.show, Show::Plain) && !replaces(&field.show);
+            named |= is_name(&field.show);
         }
         out.push(b'}');
         if faulty {

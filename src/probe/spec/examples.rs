@@ -229,7 +229,6 @@ fn what_is_not_served_yet_is_named() {
         ("u:/a:f+4", None),
         ("k:tcp_*", None),
         ("t:sch?d:x", None),
-        ("k:tcp_*+4", Some("wildcards with an offset")),
         ("u:/a:mall*", Some("wildcards among the symbols of a file")),
         ("k:f/pid == 1/", None),
         ("k:f{}", None),

@@ -66,7 +66,6 @@ pub fn unsupported(spec: &Spec) -> Option<&'static str> {
         (spec.provider == Provider::Usdt, "USDT probes (usdt:)"),
         (spec.provider == Provider::Object, "objects (o:)"),
         (wild(&spec.target) && in_file, "wildcards among the symbols of a file"),
-        (wild(&spec.target) && spec.offset != 0, "wildcards with an offset"),
     ]
     .into_iter()
     .find_map(|(used, what)| used.then_some(what))
