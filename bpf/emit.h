@@ -298,6 +298,9 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 		set_base(level, TRACER_BASE_CPU, bpf_get_smp_processor_id());
 	if (config.builtins & 1 << TRACER_BASE_GID)
 		set_base(level, TRACER_BASE_GID, bpf_get_current_uid_gid() >> 32);
+	if (config.builtins & 1 << TRACER_BASE_FUNC)
+		set_base(level, TRACER_BASE_FUNC,
+			 config.func_helper ? bpf_get_func_ip(ctx) : function_address(ctx));
 	if (config.nops) {
 #pragma clang loop unroll(disable)
 		for (__u32 i = 0; i < TRACER_FIELDS; i++) {

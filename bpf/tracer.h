@@ -17,8 +17,8 @@
  * One event, at the very start of a sample's raw bytes. It opens with the kernel's trace-entry
  * head, so that tools which know tracepoints can decode it. After the head come slots of eight
  * bytes, one a field, then what strings and buffers need: a string's slot holds its length << 16
- * and its offset in the event, as a tracepoint's __data_loc does. The size is 4 mod 8 whatever is captured: the kernel then has nothing
- * to pad with stale bytes. Rust's side: src/schema/wire.rs.
+ * and its offset in the event, as a tracepoint's __data_loc does. The size is 4 mod 8 whatever is
+ * captured: the kernel then has nothing to pad with stale bytes. Rust's side: src/schema/wire.rs.
  */
 struct tracer_event {
 	__u16 common_type;
@@ -139,6 +139,7 @@ struct tracer_cpu {
 #define TRACER_BASE_TIME 9 /* CLOCK_MONOTONIC nanoseconds */
 #define TRACER_BASE_CPU 10
 #define TRACER_BASE_GID 11
+#define TRACER_BASE_FUNC 12 /* the address of the function */
 
 /* How a program that serves many functions knows which one it runs for. */
 #define TRACER_MANY_COOKIE 1  /* by the attachment's cookie */
@@ -171,17 +172,19 @@ struct tracer_fetch {
 #define TRACER_OP_AND 1
 #define TRACER_OP_OR 2
 #define TRACER_OP_NOT 3
+#define TRACER_OP_GLOB 4 /* a string in slots, against `glob_next` */
+#define TRACER_GLOB 128	 /* the most bytes of such a string */
 
 struct tracer_op {
 	__u8 kind;
 	__u8 want;  /* of LESS, EQUAL, MORE */
 	__u8 fault; /* the field whose fault makes it false; 63: none */
 	__u8 pad;
-	__u16 at; /* the slot compared */
-	__u16 pad2;
-	__u64 mask;
-	__u64 bias; /* the sign bit for signed comparisons */
-	__u64 constant;
+	__u16 at;	/* the slot compared */
+	__u16 size;	/* GLOB: the most bytes of the string */
+	__u64 mask;	/* GLOB: the states that stay on any byte */
+	__u64 bias;	/* the sign bit for signed comparisons */
+	__u64 constant; /* GLOB: the final state */
 };
 
 /*
@@ -203,6 +206,7 @@ struct tracer_config {
 	__u32 pair;	   /* a return is an event only with its entry */
 	__u32 sp_delta;	   /* from a function's stack pointer at entry to the one at its return */
 	__u32 many;	   /* how the probe's id is found, where one program serves several */
+	__u32 func_helper; /* the function's address is asked of a helper */
 	__u32 func_args;   /* how many parameters the function has: fexit finds the return value
 			      behind */
 	__u32 copied;	   /* a trampoline's arguments are read by a helper */
@@ -222,6 +226,7 @@ struct tracer_config {
 	__u64 cpus[64];	      /* those that are traced, a bit each */
 	struct tracer_fetch fetch[TRACER_FIELDS];
 	struct tracer_op ops[TRACER_OPS];
+	__u64 glob_next[256]; /* of the predicate's one pattern: as comm_next */
 };
 
 #endif

@@ -2,7 +2,7 @@
 
 use super::{
     btf,
-    fetch::{BASE_CPU, BASE_GID, BASE_LAT, BASE_RECORD, BASE_TIME, Fetch, Full, Plan, Read},
+    fetch::{BASE_CPU, BASE_FUNC, BASE_GID, BASE_LAT, BASE_RECORD, BASE_TIME, Fetch, Full, Plan, Read},
     hints,
     hook::{Hook, Source},
     judge,
@@ -184,6 +184,18 @@ fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, Strin
     if name == "lat" && hook.how.half().is_none() {
         return Err(format!("{} has no 'lat': that is known at a return (kr:, fr:, ur:, s:)", hook.how));
     }
+    if let ("func", None) = (name, hint) {
+        let show = if hook.how.in_kernel() { Show::KernelSymbol } else { Show::UserSymbol };
+        return match hook.how.has_function() {
+            true => Ok(Choice::Fetched(Wanted {
+                fetch: Fetch::value(BASE_FUNC),
+                kind: Kind::Pointer,
+                show,
+                type_name: "void *".into(),
+            })),
+            false => Err(format!("{} is on no function", hook.how)),
+        };
+    }
     if let Some((_, base, kind, show)) = BUILTINS.iter().find(|(n, ..)| *n == name) {
         let fetch = Fetch::value(*base);
         let (kind, show) = (*kind, show.clone());
@@ -212,7 +224,7 @@ fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
     let names: Vec<String> = hook.sources.iter().map(|s| s.name.clone()).collect();
     let head = HEAD.iter().map(|(n, ..)| (*n).to_owned());
     let head = head.chain(BUILTINS.iter().map(|(n, ..)| (*n).to_owned()));
-    let head = head.chain(["kstack", "ustack"].map(str::to_owned));
+    let head = head.chain(["kstack", "ustack", "func"].map(str::to_owned));
     let all = names.iter().cloned().chain(head).collect();
     let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
     Err(format!(

@@ -146,8 +146,18 @@ impl How {
         )
     }
 
+    /// Whether it is on a function.
+    pub fn has_function(&self) -> bool {
+        self.is_kprobe() || self.trampoline().is_some() || matches!(self, How::Uprobe { .. })
+    }
+
+    /// Whether the function's address is not in the registers: at its return, and in a trampoline.
+    fn asks_for_function(&self) -> bool {
+        self.trampoline().is_some() || matches!(self, How::Kretprobe { .. } | How::SyscallKretprobe { .. })
+    }
+
     /// Whether what returns there is a function of the kernel.
-    fn in_kernel(&self) -> bool {
+    pub fn in_kernel(&self) -> bool {
         !matches!(self, How::Uprobe { .. } | How::Uretprobe { .. })
     }
 
@@ -366,6 +376,7 @@ impl Hook {
         config.set_u32("copied", u32::from(self.how.copies()));
         config.set_u32("pair", u32::from(self.pairs(plan)));
         config.set_u32("sp_delta", self.how.sp_delta());
+        config.set_u32("func_helper", u32::from(self.how.asks_for_function()));
         if let How::SyscallTpBtf { number }
         | How::SyscallRawTp { number }
         | How::SyscallExitTpBtf { number }

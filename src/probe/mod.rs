@@ -19,6 +19,7 @@
 //! rings sound.
 
 mod attach;
+mod automaton;
 mod bench;
 mod btf;
 mod capture;
