@@ -9,6 +9,9 @@
 //! | `stats` | the ledger while events are in flight |
 //! | `footer`, last | `balanced`, `events`, `missing`, and the ledger: `elapsed`, `probes`, `cpus`, `sinks`, `excluded`, `tail`, `identities` |
 //!
+//! What a foreign program's event does not carry is null: `uid`, `cgroup` and `comm`, and of a BPF ringbuf's `cpu`,
+//! `time`, `pid` and `tid` too. Such events count their `seq` when they are read.
+//!
 //! Times are nanoseconds. `kind` is `u8` to `u64`, `s8` to `s64`, `bool`, or `pointer`: a string such as
 //! `"0xffff888100"`. Other integers are numbers, exact in the text; with [`Options::int_strings`] those of 64
 //! bits are decimal strings wherever they stand. The form of strings is told in [`escape`].
@@ -23,7 +26,7 @@ use serde_json::ser::Formatter;
 
 use super::{Encode, Header, Note, escape, number::decimal};
 use crate::{
-    event::{Event, Gap},
+    event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
     schema::{Kind, Value},
 };
@@ -93,6 +96,29 @@ impl Json {
         true
     }
 
+    /// Whose event it is; false where the name was no UTF-8.
+    fn task(self, event: &Event<'_>, out: &mut Vec<u8>) -> bool {
+        let wire = &event.wire;
+        if wire.carries == Carries::Nothing {
+            key(b",\"pid\":null,\"tid\":null", out);
+        } else {
+            key(b",\"pid\":", out);
+            decimal(wire.tgid, out);
+            key(b",\"tid\":", out);
+            decimal(wire.pid, out);
+        }
+        if wire.carries != Carries::All {
+            key(b",\"uid\":null,\"cgroup\":null,\"comm\":null", out);
+            return true;
+        }
+        key(b",\"uid\":", out);
+        decimal(wire.uid, out);
+        key(b",\"cgroup\":", out);
+        self.int(wire.cgroup, out);
+        key(b",\"comm\":", out);
+        escape::json(wire.comm(), out)
+    }
+
     /// The names of the fields that could not be read, whose values are null.
     fn faults(event: &Event<'_>, out: &mut Vec<u8>) {
         let names = event.fields().filter(|(_, v)| matches!(v, Value::Fault)).map(|(f, _)| &f.name);
@@ -138,6 +164,14 @@ impl Json {
 }
 
 #[inline]
+fn cpu(cpu: u32, out: &mut Vec<u8>) {
+    match cpu {
+        NO_CPU => key(b"null", out),
+        cpu => decimal(cpu, out),
+    }
+}
+
+#[inline]
 fn key(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
@@ -168,7 +202,7 @@ impl Encode for Json {
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let wire = &event.wire;
         key(b"{\"type\":\"event\",\"cpu\":", out);
-        decimal(event.cpu, out);
+        cpu(event.cpu, out);
         key(b",\"time\":", out);
         self.optional(event.time, out);
         key(b",\"seq\":", out);
@@ -179,16 +213,7 @@ impl Encode for Json {
         }
         key(b",\"event\":", out);
         escape::json(event.schema.name.as_bytes(), out);
-        key(b",\"pid\":", out);
-        decimal(wire.tgid, out);
-        key(b",\"tid\":", out);
-        decimal(wire.pid, out);
-        key(b",\"uid\":", out);
-        decimal(wire.uid, out);
-        key(b",\"cgroup\":", out);
-        self.int(wire.cgroup, out);
-        key(b",\"comm\":", out);
-        let mut exact = escape::json(wire.comm(), out);
+        let mut exact = self.task(event, out);
         key(b",\"args\":{", out);
         let mut faulty = false;
         for (i, (field, value)) in event.fields().enumerate() {
@@ -197,7 +222,7 @@ impl Encode for Json {
             }
             escape::json(field.name.as_bytes(), out);
             out.push(b':');
-            exact &= self.value(&value, field.kind.size() == 8, out);
+            exact &= self.value(&value, field.kind.integer_size() == 8, out);
             faulty |= matches!(value, Value::Fault);
         }
         out.push(b'}');
@@ -212,7 +237,7 @@ impl Encode for Json {
 
     fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>) {
         key(b"{\"type\":\"gap\",\"cpu\":", out);
-        decimal(gap.cpu, out);
+        cpu(gap.cpu, out);
         key(b",\"cause\":\"", out);
         key(gap.cause.name().as_bytes(), out);
         key(b"\",\"count\":", out);
@@ -275,7 +300,9 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::BigEndian(4) => "be32",
         Kind::BigEndian(_) => "be64",
         Kind::Text | Kind::Chars(_) => "string",
-        Kind::Bytes => "bytes",
+        Kind::Bytes | Kind::Inline(_) | Kind::Rest => "bytes",
+        Kind::Bits { signed: false, .. } => kind_name(Kind::Unsigned(kind.integer_size() as u8)),
+        Kind::Bits { signed: true, .. } => kind_name(Kind::Signed(kind.integer_size() as u8)),
     }
 }
 
