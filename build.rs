@@ -13,10 +13,11 @@ mod bpf {
     use libbpf_cargo::SkeletonBuilder;
 
     /// Each object: its name, its source, and what tells it from its sibling.
-    const OBJECTS: [(&str, &str, &[&str]); 3] = [
+    const OBJECTS: [(&str, &str, &[&str]); 4] = [
         ("tracer.bpf.o", "bpf/tracer.bpf.c", &[FRAME]),
         ("tracer_strict.bpf.o", "bpf/tracer.bpf.c", &["-DTRACER_STRICT_NESTING"]),
         ("bench.bpf.o", "bpf/bench.bpf.c", &[]),
+        ("foreign.bpf.o", "bpf/foreign.bpf.c", &[FRAME]),
     ];
 
     /// The most stack of a program: from 64 bytes on newer kernels give it one for each CPU, which uprobe programs

@@ -25,8 +25,8 @@ pub enum Command {
 
 const RUN_HELP: &str = "\
 A SPEC is [NAME=]PROVIDER:TARGET[+OFFSET][/PREDICATE/][{FIELD,...}]. Providers: kprobe (k), kretprobe (kr),
-fentry (f), fexit (fr), tracepoint (t), rawtracepoint (rt), uprobe (u), uretprobe (ur), syscall (s). Without a
-SPEC: s:write.
+fentry (f), fexit (fr), tracepoint (t), rawtracepoint (rt), uprobe (u), uretprobe (ur), usdt, syscall (s), object
+(o). Without a SPEC: s:write.
 
 Examples:
   tracer run                                 every write(2) on this host
@@ -35,6 +35,8 @@ Examples:
   tracer run t:sched:sched_process_exec      a tracepoint
   tracer run 's:openat/filename==\"/etc/*\"/{filename,flags:x}'
                                              a predicate and fields
+  tracer run o:mine.bpf.o --set min_us=100 --event events=event
+                                             an object of your own, its events by its BTF
   tracer run -f json -n 1000 -- make         a command from its first instruction
 
 Exit codes: 0 clean stop, 1 runtime error, 2 usage, 3 this host does not allow it, 4 a probe is missing or cannot
@@ -97,6 +99,13 @@ pub struct Run {
 
     #[command(flatten)]
     pub rings: Rings,
+
+    /// Set a global variable of an object (o:) before it is loaded; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = units::pair)]
+    pub set: Vec<(String, String)>,
+    /// The struct that the events of an object's map are; may be repeated
+    #[arg(long, value_name = "MAP=STRUCT", value_parser = units::pair)]
+    pub event: Vec<(String, String)>,
 
     /// Exit with 5 if more than N events are missing at the end [default N: 0]
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",

@@ -58,8 +58,7 @@ fn in_color(args: &Run) -> bool {
 /// Checks that every column of `--fields` is one, or a field of some probe.
 pub fn check_columns(args: &Run, session: &Session) -> Result<()> {
     let Some(list) = &args.fields else { return Ok(()) };
-    let attached = session.probes().attached();
-    let known: Vec<&str> = attached.iter().flat_map(|a| &a.schema.fields).map(|f| &*f.name).collect();
+    let known: Vec<&str> = session.schemas().flat_map(|s| &s.fields).map(|f| &*f.name).collect();
     for column in text::Column::parse_list(list)? {
         if let text::Column::Field(name) = column
             && !known.contains(&&*name)

@@ -5,7 +5,7 @@ use std::path::Path;
 use nix::unistd::User;
 use tracer::{
     Error, ErrorKind, Result,
-    probe::{self, Filter, Spec, Target},
+    probe::{self, Filter, Provider, Spec, Target, foreign::Settings},
     ring::{self, Wake, cpus},
     session,
 };
@@ -23,11 +23,20 @@ pub fn specs(args: &Run) -> Result<Vec<Spec>> {
     }
     let specs: Vec<Spec> = args.specs.iter().map(|text| text.parse()).collect::<Result<_>>()?;
     specs.iter().try_for_each(probe::servable)?;
+    let objects = specs.iter().filter(|s| s.provider == Provider::Object).count();
+    if objects == 0 && !(args.set.is_empty() && args.event.is_empty()) {
+        return Err(Error::usage("--set and --event are for objects, and no SPEC is one")
+            .with_help("an object is o:FILE.bpf.o"));
+    }
+    let filtered = !args.pid.is_empty() || args.comm.is_some() || args.uid.is_some() || args.cgroup.is_some();
+    if objects > 0 && filtered && !args.quiet {
+        say("-p, --comm, -u and --cgroup are our own programs' filters: objects emit what they emit");
+    }
     Ok(specs)
 }
 
 /// The options of a session; `child` is the command that waits to be let go.
-pub fn options(args: &Run, specs: usize, child: Option<u32>) -> Result<session::Options> {
+pub fn options(args: &Run, specs: &[Spec], child: Option<u32>) -> Result<session::Options> {
     let cpus = args.cpus.as_deref().map(cpu_list).transpose()?;
     Ok(session::Options {
         rings: ring::Options { cpus: cpus.clone(), ..rings(&args.rings, cpus.as_deref())? },
@@ -39,7 +48,8 @@ pub fn options(args: &Run, specs: usize, child: Option<u32>) -> Result<session::
             cpus: None,
             excluded: if args.include_self { Vec::new() } else { excluded() },
         },
-        probes: specs,
+        probes: specs.iter().filter(|s| s.provider != Provider::Object).count(),
+        objects: Settings { set: args.set.clone(), events: args.event.clone() },
         limit: args.count,
         count_runs: args.verbose,
         ..session::Options::default()

@@ -29,7 +29,7 @@ pub fn run(args: &Run) -> Result<ExitCode> {
         true => None,
         false => Some(Waiting::start(&args.cmd, args.output.is_none())?),
     };
-    let options = plan::options(args, specs.len(), child.as_ref().map(Waiting::id))?;
+    let options = plan::options(args, &specs, child.as_ref().map(Waiting::id))?;
     let mut session = prepare(args, options)?;
     attach(args, &mut session, &specs)?;
     output::check_columns(args, &session)?;
@@ -104,7 +104,12 @@ fn attach(args: &Run, session: &mut Session, specs: &[Spec]) -> Result<()> {
                 continue;
             }
         }
-        if let (false, Some(attached)) = (args.quiet, session.probes().attached().last()) {
+        if args.quiet {
+            continue;
+        }
+        if spec.provider == Provider::Object {
+            tell_object(session, spec);
+        } else if let Some(attached) = session.probes().attached().last() {
             let why = match attached.passed_over.as_slice() {
                 [] if spec.provider == Provider::Syscall => " (the hook that costs least)".into(),
                 [] => String::new(),
@@ -113,9 +118,18 @@ fn attach(args: &Run, session: &mut Session, specs: &[Spec]) -> Result<()> {
             say(&format!("{spec}: {}{why}", attached.how));
         }
     }
-    match session.probes().attached().is_empty() {
-        true => Err(Error::new(ErrorKind::Attach, "none of the probes could be attached")),
-        false => Ok(()),
+    if session.schemas().next().is_none() {
+        return Err(Error::new(ErrorKind::Attach, "none of the probes could be attached"));
+    }
+    session.check_objects()
+}
+
+/// Says what became of an object's programs, and how its events are decoded.
+fn tell_object(session: &Session, spec: &Spec) {
+    session.programs_of(spec).iter().for_each(|line| say(&format!("{spec}: {line}")));
+    let name = spec.to_string();
+    for feed in session.feeds().filter(|f| f.spec == name) {
+        say(&format!("{spec}: '{}' is read: {}", feed.map, feed.how));
     }
 }
 

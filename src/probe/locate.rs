@@ -236,7 +236,7 @@ pub fn scalar(ty: &BtfType<'_>) -> Option<Kind> {
 }
 
 /// `char`, or `unsigned char` by that name: what typedefs like `u8` make of it are numbers.
-fn is_char(ty: &BtfType<'_>) -> bool {
+pub fn is_char(ty: &BtfType<'_>) -> bool {
     let mut ty = *ty;
     while matches!(ty.kind(), BtfKind::Const | BtfKind::Volatile | BtfKind::TypeTag) {
         let Some(next) = ty.next_type() else { return false };
@@ -251,7 +251,8 @@ pub fn points_to_char(ty: &BtfType<'_>) -> bool {
     Ptr::try_from(ty.skip_mods_and_typedefs()).is_ok_and(|p| is_char(&p.referenced_type()))
 }
 
-fn size_of(ty: &BtfType<'_>) -> Option<usize> {
+/// How many bytes a type has.
+pub fn size_of(ty: &BtfType<'_>) -> Option<usize> {
     let bare = ty.skip_mods_and_typedefs();
     match bare.kind() {
         BtfKind::Ptr => Some(8),

@@ -22,6 +22,7 @@ mod config;
 mod counters;
 mod fetch;
 mod filter;
+pub mod foreign;
 mod hook;
 mod judge;
 mod libbpf;

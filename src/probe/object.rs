@@ -15,6 +15,7 @@ static MAIN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), 
 static STRICT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer_strict.bpf.o")));
 
 static BENCH: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bench.bpf.o")));
+static FOREIGN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/foreign.bpf.o")));
 
 /// The object with every program, for its BTF.
 pub(super) static OBJECT: &[u8] = &MAIN.0;
@@ -25,7 +26,12 @@ pub(super) const SHARED: [&str; 5] = ["events", "accounts", "cpus", "targets", "
 /// What libbpf had to say since it was last asked; the verifier's log among it.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
-fn listen(level: PrintLevel, text: String) {
+/// Routes libbpf's messages to [`take_said`].
+pub(super) fn listen() {
+    set_print(Some((PrintLevel::Warn, hear)));
+}
+
+fn hear(level: PrintLevel, text: String) {
     if let (PrintLevel::Warn, Ok(mut said)) = (level, SAID.lock()) {
         // The end of a verifier's log is what matters, and its size has no bound.
         const KEPT: usize = 16 << 10;
@@ -45,7 +51,7 @@ pub(super) fn take_said() -> String {
 /// Opens the object that fits this kernel, and routes libbpf's messages to [`take_said`].
 pub(super) fn open() -> Result<OpenObject> {
     static STRICT_NESTING: OnceLock<bool> = OnceLock::new();
-    set_print(Some((PrintLevel::Warn, listen)));
+    listen();
     let strict = *STRICT_NESTING.get_or_init(|| !atomics_return_values());
     take_said();
     open_bytes(if strict { &STRICT.0 } else { &MAIN.0 })
@@ -53,8 +59,14 @@ pub(super) fn open() -> Result<OpenObject> {
 
 /// Opens the benchmark's object.
 pub(super) fn open_bench() -> Result<OpenObject> {
-    set_print(Some((PrintLevel::Warn, listen)));
+    listen();
     open_bytes(&BENCH.0)
+}
+
+/// Opens the programs that are run on arrays of others.
+pub(super) fn open_foreign() -> Result<OpenObject> {
+    listen();
+    open_bytes(&FOREIGN.0)
 }
 
 fn open_bytes(bytes: &[u8]) -> Result<OpenObject> {

@@ -233,6 +233,16 @@ impl Set {
         }
     }
 
+    /// Empties the slots of the CPUs that are `ours`, and lets go of the others: programs that go on output nothing
+    /// more into these rings, which stay to be drained.
+    pub fn unset(&mut self, ours: impl Fn(u32) -> bool) {
+        let Some(slots) = self.slots.take() else { return };
+        for ring in self.rings.iter().filter(|ring| ours(ring.cpu)) {
+            // What is left is emptied with the last descriptor of the map that filled it.
+            let _ = slots.remove(ring.cpu);
+        }
+    }
+
     /// Empties the slots, unmaps and closes every ring. What is still unread is gone: drain first. Counts stay
     /// readable. Twice is fine, and dropping the set does it too.
     ///

@@ -6,8 +6,10 @@
 //! A schema never changes once its probe is attached. Nothing here reads a ring or calls the kernel.
 
 pub mod format;
+mod shapes;
 mod wire;
 
+pub use shapes::{Shape, Shapes};
 pub use wire::{Carries, LEVELS, Wire};
 
 use crate::record::Body;

@@ -99,6 +99,7 @@ pub fn report() -> Report {
             accounts,
             missed: None,
         }],
+        feeds: vec![],
         cpus: vec![CpuReport { cpu: 1, emitted: 4, decoded: 3, ..CpuReport::default() }],
         sinks: vec![SinkReport { name: "stdout".into(), delivered: 3, ..SinkReport::default() }],
         excluded: 2,

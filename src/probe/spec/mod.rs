@@ -64,7 +64,6 @@ pub fn unsupported(spec: &Spec) -> Option<&'static str> {
     let in_category = spec.provider == Provider::Tracepoint && wild(&spec.scope);
     [
         (spec.provider == Provider::Usdt, "USDT probes (usdt:)"),
-        (spec.provider == Provider::Object, "objects (o:)"),
         (wild(&spec.target) || in_category, "wildcards"),
     ]
     .into_iter()

@@ -1,0 +1,350 @@
+//! One map of programs that are not ours: its rings or its ringbuf, its events by their shapes, and its counts.
+//!
+//! Such programs number nothing and keep no accounts. Events are numbered here, ring by ring, what LOST records tell
+//! included, so that a hole shows in the numbers too.
+
+use std::{
+    hash::{BuildHasher, RandomState},
+    ops::ControlFlow,
+    os::fd::{AsFd, BorrowedFd},
+};
+
+use super::take::Quota;
+use crate::{
+    Error, ErrorKind, Result,
+    event::{Cause, Event, Gap, NO_CPU, Wire},
+    ledger::{FeedCpu, FeedReport, Tail},
+    probe::foreign::{ForeignMap, MapReading, Marker, Ringbuf, taken},
+    record::{Body, sample_type},
+    ring::{self, Array, Budget, Drained, Item, ItemKind, Set},
+    schema::{Schema, Shapes},
+    sink::{Note, Sink},
+};
+
+/// Why events are shown as bytes is told for so many raw sizes.
+const TOLD: usize = 8;
+
+/// One map that is read.
+pub struct Feed {
+    /// The map's name.
+    pub map: String,
+    /// The spec that it belongs to.
+    pub spec: String,
+    /// How its events are decoded, for a message.
+    pub how: String,
+    /// Whether its programs go on after us.
+    pub pinned: bool,
+    shapes: Shapes,
+    /// Where its events' numbers count.
+    level: u8,
+    source: Source,
+    lanes: Vec<Lane>,
+    told: Vec<usize>,
+    tail: Tail,
+}
+
+enum Source {
+    Rings(Set, Marker),
+    Ringbuf(Ringbuf),
+}
+
+/// One CPU's events; a ringbuf has one lane.
+#[derive(Clone, Debug, Default)]
+struct Lane {
+    seq: u32,
+    time: Option<u64>,
+    decoded: u64,
+    as_bytes: u64,
+    undecoded: u64,
+    beyond: u64,
+    markers: u64,
+    told: bool,
+}
+
+/// What events go through on their way from a feed to a sink.
+pub struct Way<'a> {
+    pub quota: &'a mut Quota,
+    pub sink: &'a mut dyn Sink,
+    /// How many schemas stand before this feed's in the header.
+    pub base: usize,
+}
+
+impl Feed {
+    /// Puts rings into the slots of a map, or takes its ringbuf. Slots that somebody else has filled are refused
+    /// unless `steal`; their reader gets nothing any more then.
+    ///
+    /// # Errors
+    ///
+    /// Precondition: a slot is taken; no ring is to be had.
+    pub fn open(
+        map: ForeignMap,
+        spec: String,
+        level: u8,
+        rings: &ring::Options,
+        steal: bool,
+    ) -> Result<Feed> {
+        let ForeignMap { name, shapes, how, reading } = map;
+        let (source, lanes) = match reading {
+            MapReading::Ringbuf(ringbuf) => (Source::Ringbuf(ringbuf), 1),
+            MapReading::Array(fd, slots) => {
+                let marker = Marker::new(fd.as_fd(), RandomState::new().hash_one(std::process::id()))?;
+                let full = taken(&marker, slots)?;
+                if let (Some(slot), false) = (full.first(), steal) {
+                    return Err(Error::new(
+                        ErrorKind::Precondition,
+                        format!("{spec}: slot {slot} of '{name}' holds somebody's ring: {} of {slots} slots are taken", full.len()),
+                    )
+                    .with_help("stop its reader first, or take its place by --steal: it gets nothing from then on"));
+                }
+                let cpus = match &rings.cpus {
+                    Some(cpus) => cpus.clone(),
+                    None => ring::cpus::possible()?,
+                };
+                let options = ring::Options {
+                    cpus: Some(cpus.into_iter().filter(|cpu| *cpu < slots).collect()),
+                    sample_type: rings.sample_type | sample_type::TIME | sample_type::TID,
+                    max_raw: 0,
+                    ..rings.clone()
+                };
+                let set = Set::open(&options, Some(Array::foreign(fd.as_fd())))?;
+                (Source::Rings(set, marker), slots as usize)
+            }
+        };
+        let lanes = vec![Lane::default(); lanes];
+        let tail = Tail::Derived("the session is running".into());
+        Ok(Feed { map: name, spec, how, pinned: false, shapes, level, source, lanes, told: Vec::new(), tail })
+    }
+
+    /// What its events may be.
+    pub fn schemas(&self) -> &[Schema] {
+        self.shapes.schemas()
+    }
+
+    /// The same, to give them names of their own.
+    pub fn schemas_mut(&mut self) -> &mut [Schema] {
+        self.shapes.schemas_mut()
+    }
+
+    /// What to poll for input.
+    pub fn fds(&self) -> Vec<BorrowedFd<'_>> {
+        match &self.source {
+            Source::Rings(set, _) => set.fds().map(|(_, fd)| fd).collect(),
+            Source::Ringbuf(ringbuf) => vec![ringbuf.as_fd()],
+        }
+    }
+
+    /// Gives rings to CPUs that came, or came back; says how many.
+    pub fn rescan(&mut self) -> Result<usize> {
+        match &mut self.source {
+            Source::Rings(set, _) => set.rescan().map(|made| made.len()),
+            Source::Ringbuf(_) => Ok(0),
+        }
+    }
+
+    /// Hands on what is there, within the budget.
+    ///
+    /// # Errors
+    ///
+    /// What the sink said first.
+    pub fn drain(&mut self, budget: Budget, way: &mut Way<'_>) -> Result<Drained> {
+        let Feed { map, shapes, level, source, lanes, told, .. } = self;
+        let mut taker = Taker { map, shapes, level: *level, lanes, told, way };
+        let mut failed = Ok(());
+        let drained = match source {
+            Source::Rings(set, marker) => set.drain(budget, |item| {
+                failed = taker.item(marker.word(), &item);
+                if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            }),
+            Source::Ringbuf(ringbuf) => {
+                let mut drained = Drained::default();
+                drained.more = ringbuf.drain(|record| {
+                    drained.records += 1;
+                    drained.bytes += record.len() as u64;
+                    // What the batch holds is read whatever the sink says of its first.
+                    let taken = taker.event(NO_CPU, None, None, Body::new(record));
+                    failed = std::mem::replace(&mut failed, Ok(())).and(taken);
+                });
+                drained
+            }
+        };
+        failed.map(|()| drained)
+    }
+
+    /// Writes end markers.
+    pub fn mark_ends(&mut self) {
+        let Source::Rings(set, marker) = &mut self.source else {
+            self.tail = Tail::Derived("a BPF ringbuf has no end".into());
+            return;
+        };
+        set.resume();
+        self.tail = Tail::Proved;
+        for cpu in set.cpus() {
+            if let Err(e) = marker.mark_end(cpu) {
+                self.tail = Tail::Derived(format!("no end marker on CPU {cpu}: {e}"));
+            }
+        }
+    }
+
+    /// Lets go of the slots whose end marker came back: of an array whose programs go on, another slot is not ours
+    /// any more.
+    pub fn let_go(&mut self) {
+        if let (Source::Rings(set, _), true) = (&mut self.source, self.pinned) {
+            set.unset(|cpu| self.lanes.get(cpu as usize).is_some_and(|lane| lane.markers > 0));
+        }
+    }
+
+    /// Tells what was lost after each ring's last record, which no LOST record tells.
+    pub fn end(&mut self, sink: &mut dyn Sink) {
+        let Source::Rings(set, _) = &self.source else { return };
+        for cpu in set.cpus() {
+            let told = set.stats(cpu).map_or(0, |s| s.lost + s.untold);
+            let untold = set.kernel_lost(cpu).and_then(|lost| lost.checked_sub(told)).unwrap_or(0);
+            if let (Some(lane), true) = (self.lanes.get_mut(cpu as usize), untold > 0) {
+                // A sink that fails now has its counts.
+                let _ = sink.gap(&lane.lost(cpu, untold, None));
+            }
+        }
+    }
+
+    /// Its counts as they stand.
+    pub fn report(&self) -> FeedReport {
+        let of = |cpu: Option<u32>, lane: &Lane| FeedCpu {
+            cpu,
+            decoded: lane.decoded,
+            as_bytes: lane.as_bytes,
+            undecoded: lane.undecoded,
+            markers: lane.markers,
+            ..FeedCpu::default()
+        };
+        let cpus = match &self.source {
+            Source::Ringbuf(_) => self.lanes.iter().map(|lane| of(None, lane)).collect(),
+            Source::Rings(set, _) => {
+                let one = |cpu: u32| {
+                    let (stats, lane) = (set.stats(cpu)?, self.lanes.get(cpu as usize)?);
+                    Some(FeedCpu {
+                        samples: Some(stats.samples()),
+                        lost: Some(stats.lost + stats.untold),
+                        kernel_lost: set.kernel_lost(cpu),
+                        corruptions: stats.corruptions,
+                        corrupt_bytes: stats.corrupt_bytes,
+                        unknown: stats.unknown,
+                        high_water: stats.high_water,
+                        ..of(Some(cpu), lane)
+                    })
+                };
+                set.cpus().filter_map(one).collect()
+            }
+        };
+        FeedReport { map: self.map.clone(), spec: self.spec.clone(), cpus, tail: self.tail.clone() }
+    }
+
+    /// Events after the last that was asked for.
+    pub fn beyond(&self) -> u64 {
+        self.lanes.iter().map(|lane| lane.beyond).sum()
+    }
+
+    /// Empties the slots and closes the rings.
+    ///
+    /// # Errors
+    ///
+    /// Runtime, the first slot that could not be emptied.
+    pub fn close(&mut self) -> Result<()> {
+        match &mut self.source {
+            Source::Rings(set, _) => set.close(),
+            Source::Ringbuf(_) => Ok(()),
+        }
+    }
+}
+
+impl Lane {
+    /// So many records are missing before the next.
+    fn lost(&mut self, cpu: u32, count: u64, before: Option<u64>) -> Gap {
+        let first = self.seq.wrapping_add(1);
+        self.seq = self.seq.wrapping_add(count as u32);
+        let seq = Some((first, self.seq));
+        Gap { cpu, count: Some(count), cause: Cause::Lost, seq, after: self.time, before }
+    }
+}
+
+/// Takes the records of one feed.
+struct Taker<'f, 'w, 'a> {
+    map: &'f str,
+    shapes: &'f Shapes,
+    level: u8,
+    lanes: &'f mut [Lane],
+    told: &'f mut Vec<usize>,
+    way: &'w mut Way<'a>,
+}
+
+impl Taker<'_, '_, '_> {
+    fn item(&mut self, mark: u64, item: &Item<'_>) -> Result<()> {
+        let cpu = item.cpu;
+        let Some(lane) = self.lanes.get_mut(cpu as usize) else { return Ok(()) };
+        match &item.kind {
+            ItemKind::Sample(sample) => {
+                let raw = sample.raw().unwrap_or_default();
+                if raw.len() == Marker::RAW && raw.u64_at(0) == Some(mark) {
+                    lane.markers += 1;
+                    return Ok(());
+                }
+                self.event(cpu, sample.time(), sample.tgid().zip(sample.pid()), raw)
+            }
+            ItemKind::Lost(lost) => {
+                let gap = lane.lost(cpu, lost.lost, lost.sample_id.and_then(|id| id.time));
+                self.way.sink.gap(&gap)
+            }
+            ItemKind::Corruption(corruption) => {
+                let (cause, after) = (Cause::Corrupt, lane.time);
+                let first = !std::mem::replace(&mut lane.told, true);
+                let gap = Gap { cpu, count: None, cause, seq: None, after, before: None };
+                self.way.sink.gap(&gap)?;
+                if !first {
+                    return Ok(());
+                }
+                let text = format!(
+                    "the ring of CPU {cpu} in '{}' is corrupt (told once): {corruption:?}; a program that outputs more \
+                     than 65516 bytes does that",
+                    self.map
+                );
+                self.way.sink.note(&Note::Error(&text))
+            }
+            ItemKind::LostSamples(_) | ItemKind::Other => Ok(()),
+        }
+    }
+
+    fn event(&mut self, cpu: u32, time: Option<u64>, ids: Option<(u32, u32)>, raw: Body<'_>) -> Result<()> {
+        let at = if cpu == NO_CPU { 0 } else { cpu as usize };
+        let Some(lane) = self.lanes.get_mut(at) else { return Ok(()) };
+        lane.seq = lane.seq.wrapping_add(1);
+        lane.time = time;
+        let index = self.shapes.pick(raw.len());
+        let schema = &self.shapes.schemas()[index];
+        let wire = Wire::foreign((self.way.base + index + 1) as u16, self.level, lane.seq, ids);
+        let Some(event) = (Event { cpu, time, wire, schema, raw }).whole() else {
+            lane.undecoded += 1;
+            return Ok(());
+        };
+        lane.decoded += 1;
+        let bytes = index + 1 == self.shapes.schemas().len();
+        lane.as_bytes += u64::from(bytes);
+        if self.way.quota.spent() {
+            lane.beyond += 1;
+            return Ok(());
+        }
+        self.way.quota.delivered += 1;
+        let told = if bytes { self.explain(raw.len()) } else { Ok(()) };
+        // A sink that could not take the note is given the event all the same: it counts it either way.
+        let taken = self.way.sink.event(&event);
+        told.and(taken)
+    }
+
+    /// Says, once a size, why events of it are shown as bytes.
+    fn explain(&mut self, raw: usize) -> Result<()> {
+        if self.told.len() == TOLD || self.told.contains(&raw) {
+            return Ok(());
+        }
+        let Some(why) = self.shapes.why_bytes(raw) else { return Ok(()) };
+        self.told.push(raw);
+        self.way.sink.note(&Note::Probe(&format!("'{}' shows events as bytes: {why}", self.map)))
+    }
+}
