@@ -20,6 +20,12 @@ mod bpf {
         ("foreign.bpf.o", "bpf/foreign.bpf.c", &[FRAME]),
     ];
 
+    /// Objects of others, for tests: they stand in for a user's.
+    const FIXTURES: [(&str, &str); 2] = [
+        ("three.bpf.o", "tests/fixtures/object/three.bpf.c"),
+        ("oversized.bpf.o", "tests/fixtures/object/oversized.bpf.c"),
+    ];
+
     /// The most stack of a program: from 64 bytes on newer kernels give it one for each CPU, which uprobe programs
     /// of two tasks can write at once.
     const FRAME: &str = "-Wframe-larger-than=48";
@@ -27,7 +33,13 @@ mod bpf {
     pub fn build() {
         println!("cargo::rerun-if-changed=bpf");
         let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-        for (object, source, flags) in OBJECTS {
+        let fixtures = FIXTURES.map(|(object, source)| (object, source, &["-g"] as &[&str]));
+        let with_tests = env::var_os("CARGO_FEATURE_TEST_UTILS").is_some();
+        if with_tests {
+            println!("cargo::rerun-if-changed=tests/fixtures/object");
+        }
+        let fixtures = fixtures.into_iter().filter(|_| with_tests);
+        for (object, source, flags) in OBJECTS.into_iter().chain(fixtures) {
             let base = ["-Ibpf", "-mcpu=v3", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"];
             let args: Vec<&str> = base.iter().chain(flags).copied().collect();
             let built = SkeletonBuilder::new().source(source).obj(out.join(object)).clang_args(args).build();

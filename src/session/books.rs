@@ -1,10 +1,8 @@
 //! The ledger of a session put together, and its identities checked.
 
-use std::collections::BTreeSet;
-
-use super::{Marks, Session};
+use super::{Marks, Session, books_foreign as foreign};
 use crate::{
-    ledger::{Accounts, CpuReport, FeedReport, Identity, ProbeReport, Report, SinkReport, Tail},
+    ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
     probe::Probes,
     sink::Sink,
 };
@@ -89,11 +87,7 @@ pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity>
         tail(session, marks),
         corruption(report),
     ];
-    if !report.feeds.is_empty() {
-        all.iter_mut().for_each(|identity| without_accounts(identity, &report.feeds));
-        all.push(foreign_records(&report.feeds));
-        all.push(foreign_lost(&report.feeds));
-    }
+    foreign::check(&mut all, &report.feeds, session.options.probes > 0);
     if session.options.count_runs {
         all.push(runs(session));
     }
@@ -208,86 +202,6 @@ fn tail(session: &Session, marks: &Marks) -> Identity {
                 other => format!("the output failed: {}", other.join(", ")),
             };
             identity.fail(format!("cpu {cpu}: no end marker; {why}"));
-        }
-    }
-    identity
-}
-
-/// What cannot be checked of programs that keep no accounts, and what can in the same words.
-fn without_accounts(identity: &mut Identity, feeds: &[FeedReport]) {
-    let specs: BTreeSet<&str> = feeds.iter().map(|f| &*f.spec).collect();
-    match identity.name {
-        "accounts" | "sequence" => {
-            for spec in specs {
-                identity.unknown(format!(
-                    "{spec}: its programs keep no accounts; what an output was refused but for want of room, nobody \
-                     counts"
-                ));
-            }
-        }
-        "tail" => {
-            for feed in feeds {
-                let place = |cpu: u32| format!("'{}' of {}, cpu {cpu}", feed.map, feed.spec);
-                if let Tail::Derived(why) = &feed.tail {
-                    identity.unknown(format!("'{}' of {}: {why}", feed.map, feed.spec));
-                    continue;
-                }
-                for cpu in feed.cpus.iter().filter(|c| c.markers == 0).filter_map(|c| c.cpu) {
-                    identity.fail(format!("{}: no end marker: the slot holds another ring", place(cpu)));
-                }
-            }
-        }
-        "corruption" => {
-            for (feed, c) in feeds.iter().flat_map(|f| f.cpus.iter().map(move |c| (f, c))) {
-                if c.corruptions + c.undecoded > 0 {
-                    identity.fail(format!(
-                        "'{}' of {}, {}: {} corruptions ({} bytes), {} samples that no schema fits",
-                        feed.map,
-                        feed.spec,
-                        c.cpu.map_or("the ringbuf".into(), |cpu| format!("cpu {cpu}")),
-                        c.corruptions,
-                        c.corrupt_bytes,
-                        c.undecoded
-                    ));
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-fn foreign_records(feeds: &[FeedReport]) -> Identity {
-    let mut identity = Identity::new(
-        "foreign records",
-        "samples read = decoded + undecoded + end markers, of maps not ours",
-    );
-    for (feed, c) in feeds.iter().flat_map(|f| f.cpus.iter().map(move |c| (f, c))) {
-        match (c.cpu, c.samples) {
-            (Some(cpu), Some(samples)) => {
-                let ended = c.decoded + c.undecoded + c.markers;
-                identity.check(format_args!("'{}', cpu {cpu}", feed.map), samples, ended);
-            }
-            _ => identity.unknown(format!("'{}': a BPF ringbuf counts no records", feed.map)),
-        }
-    }
-    identity
-}
-
-fn foreign_lost(feeds: &[FeedReport]) -> Identity {
-    let mut identity =
-        Identity::new("foreign lost", "sum of LOST records = PERF_FORMAT_LOST, of maps not ours");
-    for (feed, c) in feeds.iter().flat_map(|f| f.cpus.iter().map(move |c| (f, c))) {
-        let place = format!("'{}', {}", feed.map, c.cpu.map_or("ringbuf".into(), |cpu| format!("cpu {cpu}")));
-        match (c.lost, c.kernel_lost) {
-            (Some(told), Some(kernel)) if told < kernel && feed.tail != Tail::Proved => {
-                identity.unknown(format!(
-                    "{place}: no LOST record tells the last {}, as no end marker followed",
-                    kernel - told
-                ))
-            }
-            (Some(told), Some(kernel)) => identity.check(place, told, kernel),
-            (Some(_), None) => identity.unknown(format!("{place}: this kernel does not count what it lost")),
-            (None, _) => identity.unknown(format!("{place}: a BPF ringbuf does not count what it lost")),
         }
     }
     identity

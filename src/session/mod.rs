@@ -16,6 +16,7 @@
 
 pub mod arrays;
 mod books;
+mod books_foreign;
 mod feed;
 mod foreign;
 mod host;

@@ -66,7 +66,11 @@ fn named(btf: &Btf<'_>, name: &str, spec: &str) -> Result<Shape, String> {
     let found: Option<Struct<'_>> = if bare.contains('\0') { None } else { find(btf, bare) };
     let found = found.ok_or_else(|| {
         let all = candidates(btf, spec).into_iter().map(|s| s.schema.name).collect();
-        format!("there is no struct '{bare}' in the BTF; {}", near(bare, all, str::to_owned))
+        format!(
+            "there is no struct '{bare}' in the BTF; {} (clang leaves out what programs alone use: a global \
+             `struct {bare} *unused;` puts it in)",
+            near(bare, all, str::to_owned)
+        )
     })?;
     let shape = shape(btf, &found, bare, spec);
     shape.map_err(|why| format!("struct {bare} cannot be shown: {why}"))
