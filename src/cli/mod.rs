@@ -11,6 +11,7 @@ mod command;
 mod kin;
 mod output;
 mod plan;
+mod read;
 mod run;
 mod signal;
 mod status;
@@ -49,6 +50,7 @@ pub fn main() -> ExitCode {
     }
     let done = match Args::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Read(args) => read::run(&args),
         Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| {

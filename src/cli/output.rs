@@ -9,13 +9,13 @@ use tracer::{
     sink::{self, Outlet, StreamSink, hex::Hex, json, raw::Raw, text},
 };
 
-use super::args::{Color, Format, JsonInt, Run};
+use super::args::{Color, Format, JsonInt, Stream};
 
 /// The one sink of a run.
 pub type Output = StreamSink<Box<dyn sink::Encode>>;
 
 /// Opens stdout or the file, in the format asked for. `control` is stopped when it fails or its reader goes away.
-pub fn open(args: &Run, control: &Control) -> Result<Output> {
+pub fn open(args: &Stream, control: &Control) -> Result<Output> {
     let stop = control.clone();
     let options = sink::Options { on_failure: Some(Box::new(move || stop.stop())), ..Default::default() };
     let outlet = match &args.output {
@@ -25,7 +25,7 @@ pub fn open(args: &Run, control: &Control) -> Result<Output> {
     Ok(StreamSink::new(encoder(args)?, outlet))
 }
 
-fn encoder(args: &Run) -> Result<Box<dyn sink::Encode>> {
+fn encoder(args: &Stream) -> Result<Box<dyn sink::Encode>> {
     Ok(match args.format {
         Format::Text => Box::new(text::Text::new(text_options(args)?)),
         Format::Json => {
@@ -36,7 +36,7 @@ fn encoder(args: &Run) -> Result<Box<dyn sink::Encode>> {
     })
 }
 
-fn text_options(args: &Run) -> Result<text::Options> {
+fn text_options(args: &Stream) -> Result<text::Options> {
     let mut options = text::Options { time: args.time.parse()?, color: in_color(args), ..Default::default() };
     if let Some(list) = &args.fields {
         options.columns = text::Column::parse_list(list)?;
@@ -44,7 +44,7 @@ fn text_options(args: &Run) -> Result<text::Options> {
     Ok(options)
 }
 
-fn in_color(args: &Run) -> bool {
+fn in_color(args: &Stream) -> bool {
     match args.color {
         Color::Always => true,
         Color::Never => false,
@@ -56,7 +56,7 @@ fn in_color(args: &Run) -> bool {
 }
 
 /// Checks that every column of `--fields` is one, or a field of some probe.
-pub fn check_columns(args: &Run, session: &Session) -> Result<()> {
+pub fn check_columns(args: &Stream, session: &Session) -> Result<()> {
     let Some(list) = &args.fields else { return Ok(()) };
     let known: Vec<&str> = session.schemas().flat_map(|s| &s.fields).map(|f| &*f.name).collect();
     for column in text::Column::parse_list(list)? {

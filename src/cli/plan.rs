@@ -98,7 +98,8 @@ pub fn rings(args: &Rings, cpus: Option<&[u32]>) -> Result<ring::Options> {
     Ok(ring::Options { size, wake, ..defaults })
 }
 
-fn cpu_list(list: &str) -> Result<Vec<u32>> {
+/// The CPUs of a list such as `0-3,7`, all of which can be there.
+pub fn cpu_list(list: &str) -> Result<Vec<u32>> {
     let cpus = cpus::parse(list)?;
     let possible = cpus::possible()?;
     match cpus.iter().find(|cpu| !possible.contains(cpu)) {

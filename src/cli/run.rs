@@ -13,8 +13,8 @@ use tracer::{
 };
 
 use super::{
-    args::{Missing, Run},
-    command::Waiting,
+    args::{Missing, Run, Stream},
+    command::{Running, Waiting},
     complain, exit, output, plan, say, signal,
     status::Status,
     summary,
@@ -36,35 +36,44 @@ pub fn run(args: &Run) -> Result<ExitCode> {
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let mut sink = output::open(args, &control)?;
+    stream(args, &mut session, &control, || {
+        account.iter().try_for_each(drop_privileges)?;
+        child.map(|child| child.go(control.clone())).transpose()
+    })
+}
+
+/// Runs a session whose probes are attached to its end; `begin` is called when all is ready for the first event.
+pub fn stream(
+    args: &Stream,
+    session: &mut Session,
+    control: &Control,
+    begin: impl FnOnce() -> Result<Option<Running>>,
+) -> Result<ExitCode> {
+    let mut sink = output::open(args, control)?;
     let requests = signal::listen(control.clone(), args.output.is_some())?;
-    if let Some(account) = account {
-        drop_privileges(&account)?;
-    }
     session.header(&mut sink)?;
-    let running = child.map(|child| child.go(control.clone())).transpose()?;
+    let running = begin()?;
 
     let mut status = Status::new(args.quiet, args.stats, args.output.is_some());
     let until = args.duration.and_then(|d| Instant::now().checked_add(d));
     let mut failed = None;
-    let ended =
-        blocking::run(&mut session, &mut sink, &control, until, |session, sink: &mut output::Output| {
-            status.tick(session, sink, requests.take_stats());
-            if let (true, Some(path)) = (requests.take_reopen(), &args.output)
-                && let Err(error) = sink.reopen(path)
-            {
-                failed = Some(error);
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        })?;
+    let ended = blocking::run(session, &mut sink, control, until, |session, sink: &mut output::Output| {
+        status.tick(session, sink, requests.take_stats());
+        if let (true, Some(path)) = (requests.take_reopen(), &args.output)
+            && let Err(error) = sink.reopen(path)
+        {
+            failed = Some(error);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    })?;
     status.clear();
     let command = running.and_then(|running| running.finish());
     Ok(finish(args, &ended.report, failed.or(ended.error), command))
 }
 
 /// Maps the rings. Where the default size is beyond a limit, takes what fits and says so.
-fn prepare(args: &Run, options: session::Options) -> Result<Session> {
+pub fn prepare(args: &Stream, options: session::Options) -> Result<Session> {
     match Session::prepare(options.clone()) {
         Err(error) if args.rings.size.is_none() && error.os_error() == Some(libc_eperm()) => {
             let rings = options
@@ -143,7 +152,7 @@ fn drop_privileges(account: &nix::unistd::User) -> Result<()> {
 }
 
 /// The last words, and the exit code.
-fn finish(args: &Run, report: &Report, error: Option<Error>, command: Option<u8>) -> ExitCode {
+fn finish(args: &Stream, report: &Report, error: Option<Error>, command: Option<u8>) -> ExitCode {
     let closed = error.as_ref().is_some_and(|e| e.kind() == ErrorKind::Closed);
     let allowed = args.fail_on_loss.unwrap_or(u64::MAX);
     let lossy = report.missing() > allowed;

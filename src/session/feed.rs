@@ -32,6 +32,8 @@ pub struct Feed {
     pub spec: String,
     /// How its events are decoded, for a message.
     pub how: String,
+    /// What it is and how it is decoded, for a header.
+    pub attached: String,
     /// Whether its programs go on after us.
     pub pinned: bool,
     shapes: Shapes,
@@ -84,6 +86,8 @@ impl Feed {
         steal: bool,
     ) -> Result<Feed> {
         let ForeignMap { name, shapes, how, reading } = map;
+        let kind = if matches!(reading, MapReading::Array(..)) { "perf event array" } else { "ringbuf" };
+        let attached = format!("{kind} '{name}', level {level}: {how}");
         let (source, lanes) = match reading {
             MapReading::Ringbuf(ringbuf) => (Source::Ringbuf(ringbuf), 1),
             MapReading::Array(fd, slots) => {
@@ -112,7 +116,8 @@ impl Feed {
         };
         let lanes = vec![Lane::default(); lanes];
         let tail = Tail::Derived("the session is running".into());
-        Ok(Feed { map: name, spec, how, pinned: false, shapes, level, source, lanes, told: Vec::new(), tail })
+        let (pinned, told) = (false, Vec::new());
+        Ok(Feed { map: name, spec, how, attached, pinned, shapes, level, source, lanes, told, tail })
     }
 
     /// What its events may be.

@@ -84,20 +84,14 @@ impl Session {
     }
 
     fn add(&mut self, feeds: Vec<Feed>) {
+        let taken: Vec<String> = self.schemas().map(|s| s.name.clone()).collect();
         for mut feed in feeds {
             for schema in feed.schemas_mut() {
-                schema.name = self.unused_name(&schema.name);
+                schema.name = unused_name(&schema.name, &taken);
             }
             self.foreign.feeds.push(feed);
         }
         self.generation += 1;
-    }
-
-    /// A name that no other event has: what two probes or maps emit must be told apart.
-    fn unused_name(&self, name: &str) -> String {
-        let taken = |name: &str| self.schemas().any(|s| s.name == name);
-        let mut names = std::iter::once(name.to_owned()).chain((2..).map(|n| format!("{name}_{n}")));
-        names.find(|n| !taken(n)).unwrap_or_else(|| name.to_owned())
     }
 
     /// What every event of this session may be.
@@ -151,11 +145,18 @@ impl Session {
     }
 }
 
+/// A name that no event of another probe or object has. Maps of one object may emit the same struct: the level tells
+/// them apart.
+fn unused_name(name: &str, taken: &[String]) -> String {
+    let mut names = std::iter::once(name.to_owned()).chain((2..).map(|n| format!("{name}_{n}")));
+    names.find(|n| !taken.contains(n)).unwrap_or_else(|| name.to_owned())
+}
+
 impl Foreign {
     pub fn announce<'a>(&'a self, probes: &mut Vec<Probe<'a>>) {
         for feed in &self.feeds {
             let all = feed.schemas().iter();
-            probes.extend(all.map(|schema| Probe { schema, attached: &feed.how }));
+            probes.extend(all.map(|schema| Probe { schema, attached: &feed.attached }));
         }
     }
 

@@ -13,6 +13,7 @@
 //! | `kit`, `wild` | what tests that drive the library share, and a sink that misbehaves |
 //! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
+//! | `objects`, `hostile`, `pinned` | users' own objects, files that are none, arrays that others fill |
 //! | `probes` | every kind of probe and its values |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
@@ -35,12 +36,15 @@ mod fields;
 mod filters;
 mod guest;
 mod harness;
+mod hostile;
 mod hotplug;
 mod house;
 mod job;
 mod judge;
 mod kit;
 mod losses;
+mod objects;
+mod pinned;
 mod pipes;
 mod preempt;
 mod probes;
@@ -78,6 +82,9 @@ const TESTS: &[&[Test]] = &[
     theft::TESTS,
     rights::TESTS,
     refusals::TESTS,
+    objects::TESTS,
+    hostile::TESTS,
+    pinned::TESTS,
     fields::TESTS,
     filters::TESTS,
     command::TESTS,

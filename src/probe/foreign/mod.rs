@@ -62,5 +62,6 @@ pub fn pinned(path: &Path, event: Option<&str>, btf: Option<&Path>) -> Result<Fo
         .map_err(|e| Error::usage(format!("the events of '{name}': {e}")))?;
     let slots = libbpf_rs::MapCore::max_entries(&map);
     let reading = MapReading::Array(marker::keep(&map)?, slots);
-    Ok(ForeignMap { name, shapes: known.shapes, how: known.how, reading })
+    let how = format!("{}; it has {slots} slots", known.how);
+    Ok(ForeignMap { name, shapes: known.shapes, how, reading })
 }
