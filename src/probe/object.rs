@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 
-use super::{config::Config, filter::Filter};
+use super::{config::Config, filter::Filter, libbpf};
 use crate::{Error, ErrorKind, Result};
 
 /// libelf reads its structures where they lie, so they must be aligned.
@@ -28,11 +28,11 @@ static SAID: Mutex<String> = Mutex::new(String::new());
 
 /// Routes libbpf's messages to [`take_said`].
 pub(super) fn listen() {
-    set_print(Some((PrintLevel::Warn, hear)));
+    libbpf::listen(hear);
 }
 
-fn hear(level: PrintLevel, text: String) {
-    if let (PrintLevel::Warn, Ok(mut said)) = (level, SAID.lock()) {
+fn hear(text: &str) {
+    if let Ok(mut said) = SAID.lock() {
         // The end of a verifier's log is what matters, and its size has no bound.
         const KEPT: usize = 16 << 10;
         let tail = text.char_indices().rev().nth(KEPT).map_or(0, |(at, _)| at);

@@ -208,12 +208,9 @@ fn a_size_that_two_structs_have(ctx: &Context) -> Outcome {
 /// K8: whatever runs over what is unread, each event handed on is one that was put out, and the damage is told.
 fn oversized_outputs_do_no_harm(ctx: &Context) -> Outcome {
     let spec = format!("o:{}", file(ctx, OVERSIZED)?.display());
-    for (size, every, ring) in [
-        ("65532", "10", 1 << 20),
-        ("65532", "1", 1 << 16),
-        ("65736", "3", 1 << 16),
-        ("65736", "1", 1 << 12),
-    ] {
+    for (size, every, ring) in
+        [("65532", "10", 1 << 20), ("65532", "1", 1 << 16), ("65736", "3", 1 << 16), ("65736", "1", 1 << 12)]
+    {
         let set = [("size", size), ("every", every)];
         let (sink, report) = run(&spec, settings(&set, &[("events", "good")]), ring, 500)?;
         let damage: u64 = report.feeds[0].cpus.iter().map(|c| c.corruptions).sum();
