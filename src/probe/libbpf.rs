@@ -44,10 +44,11 @@ pub fn listen(hear: fn(&str)) {
     if HEARER.set(hear).is_err() {
         return;
     }
-    let callback: Callback = said;
-    // SAFETY: the two types differ in how the third argument is called alone: a va_list is an array or a structure
-    // too large for registers on all that Linux runs BPF on, so a pointer to it is what is passed.
-    let callback: libbpf_sys::libbpf_print_fn_t = Some(unsafe { std::mem::transmute(callback) });
+    // SAFETY: the two types differ in how the third argument is called alone: a va_list is an array, or a structure
+    // too large for registers, on all that Linux runs BPF on, so a pointer to it is what is passed.
+    let callback = unsafe {
+        std::mem::transmute::<Option<Callback>, libbpf_sys::libbpf_print_fn_t>(Some(said as Callback))
+    };
     // SAFETY: a function that lives as long as the program.
     unsafe { libbpf_sys::libbpf_set_print(callback) };
 }

@@ -219,6 +219,10 @@ impl Foreign {
     }
 
     pub fn close(&mut self) -> Result<()> {
-        self.feeds.iter_mut().fold(Ok(()), |done, feed| done.and(feed.close()))
+        let mut closed = Ok(());
+        self.feeds
+            .iter_mut()
+            .for_each(|feed| closed = std::mem::replace(&mut closed, Ok(())).and(feed.close()));
+        closed
     }
 }

@@ -143,12 +143,9 @@ fn integer(value: i128, size: usize, signed: bool, ty: &BtfType<'_>) -> Result<V
 fn constants(of: BtfType<'_>) -> (Vec<(String, i128)>, bool) {
     let name = |name: Option<&std::ffi::OsStr>| name.unwrap_or_default().to_string_lossy().into_owned();
     if let Ok(of) = Enum::try_from(of) {
-        let signed = of.is_signed();
-        let value = |v: i64| if signed { i128::from(v as i32) } else { i128::from(v as u32) };
-        return (of.iter().map(|m| (name(m.name), value(i64::from(m.value)))).collect(), signed);
+        let all = of.iter().map(|m| (name(m.name), i128::from(m.value)));
+        return (all.collect(), of.is_signed());
     }
     let Ok(of) = Enum64::try_from(of) else { return (Vec::new(), false) };
-    let signed = of.is_signed();
-    let value = |v: i128| if signed { i128::from(v as i64) } else { i128::from(v as u64) };
-    (of.iter().map(|m| (name(m.name), value(i128::from(m.value)))).collect(), signed)
+    (of.iter().map(|m| (name(m.name), m.value)).collect(), of.is_signed())
 }
