@@ -13,9 +13,11 @@ mod bpf {
     use libbpf_cargo::SkeletonBuilder;
 
     /// Each object: its name, its source, and what tells it from its sibling.
-    const OBJECTS: [(&str, &str, &[&str]); 4] = [
+    const OBJECTS: [(&str, &str, &[&str]); 6] = [
         ("tracer.bpf.o", "bpf/tracer.bpf.c", &[FRAME]),
         ("tracer_strict.bpf.o", "bpf/tracer.bpf.c", &["-DTRACER_STRICT_NESTING"]),
+        ("usdt.bpf.o", "bpf/usdt.bpf.c", &[FRAME]),
+        ("usdt_strict.bpf.o", "bpf/usdt.bpf.c", &["-DTRACER_STRICT_NESTING"]),
         ("bench.bpf.o", "bpf/bench.bpf.c", &[]),
         ("foreign.bpf.o", "bpf/foreign.bpf.c", &[FRAME]),
     ];

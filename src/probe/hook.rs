@@ -47,6 +47,11 @@ pub enum How {
         path: String,
         symbol: String,
     },
+    /// `name` is `PROVIDER:NAME`.
+    Usdt {
+        path: String,
+        name: String,
+    },
     SyscallFentry {
         symbol: String,
     },
@@ -71,6 +76,7 @@ impl How {
             How::Fexit { .. } => "probe_fexit",
             How::Tracepoint { .. } => "probe_tracepoint",
             How::RawTracepoint { .. } => "probe_raw_tp",
+            How::Usdt { .. } => "probe_usdt",
             How::SyscallFentry { .. } => "syscall_fentry",
             How::SyscallKprobe { .. } => "syscall_kprobe",
             How::SyscallTpBtf { .. } => "syscall_tp_btf",
@@ -99,6 +105,7 @@ impl How {
             self,
             How::Uprobe { .. }
                 | How::Uretprobe { .. }
+                | How::Usdt { .. }
                 | How::SyscallFentry { .. }
                 | How::SyscallKprobe { .. }
                 | How::SyscallTpBtf { .. }
@@ -140,6 +147,7 @@ impl fmt::Display for How {
             How::RawTracepoint { name } => write!(f, "raw tracepoint {name}"),
             How::Uprobe { path, symbol, offset } => write!(f, "uprobe on {path}:{symbol}{}", at(*offset)),
             How::Uretprobe { path, symbol } => write!(f, "uretprobe on {path}:{symbol}"),
+            How::Usdt { path, name } => write!(f, "USDT probe {name} of {path}"),
             How::SyscallFentry { symbol } => write!(f, "fentry on {symbol}"),
             How::SyscallKprobe { symbol } => write!(f, "kprobe on {symbol}"),
             How::SyscallTpBtf { number } => write!(f, "BTF raw tracepoint sys_enter, call {number}"),

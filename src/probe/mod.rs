@@ -34,6 +34,7 @@ mod resolve;
 mod signature;
 pub mod spec;
 mod tracefs;
+mod usdt;
 
 pub use bench::Bench;
 pub use filter::{Filter, Target};

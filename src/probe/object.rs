@@ -14,6 +14,9 @@ struct Aligned<T: ?Sized>(T);
 static MAIN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer.bpf.o")));
 static STRICT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer_strict.bpf.o")));
 
+static USDT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/usdt.bpf.o")));
+static USDT_STRICT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/usdt_strict.bpf.o")));
 static BENCH: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bench.bpf.o")));
 static FOREIGN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/foreign.bpf.o")));
 
@@ -50,11 +53,24 @@ pub(super) fn take_said() -> String {
 
 /// Opens the object that fits this kernel, and routes libbpf's messages to [`take_said`].
 pub(super) fn open() -> Result<OpenObject> {
+    open_bytes(if nests_strictly() { &STRICT.0 } else { &MAIN.0 })
+}
+
+/// Opens the object that has this program, as [`open`].
+pub(super) fn open_with(program: &str) -> Result<OpenObject> {
+    match program {
+        "probe_usdt" => open_bytes(if nests_strictly() { &USDT_STRICT.0 } else { &USDT.0 }),
+        _ => open(),
+    }
+}
+
+/// Whether programs of one CPU nest strictly, and atomics may not return the old value.
+fn nests_strictly() -> bool {
     static STRICT_NESTING: OnceLock<bool> = OnceLock::new();
     listen();
     let strict = *STRICT_NESTING.get_or_init(|| !atomics_return_values());
     take_said();
-    open_bytes(if strict { &STRICT.0 } else { &MAIN.0 })
+    strict
 }
 
 /// Opens the benchmark's object.

@@ -99,7 +99,7 @@ pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
         )
         .with_help("run as root, or lower it: sysctl kernel.perf_event_paranoid=2");
     }
-    let in_user_space = matches!(how, How::Uprobe { .. } | How::Uretprobe { .. });
+    let in_user_space = matches!(how, How::Uprobe { .. } | How::Uretprobe { .. } | How::Usdt { .. });
     if in_user_space && !is_admin() && os_error(cause).kind() == std::io::ErrorKind::PermissionDenied {
         return why(ErrorKind::Precondition, "this kernel wants CAP_SYS_ADMIN for uprobes").with_help(
             "run as root: kernels from July 2025 on, stable ones too, no longer take CAP_PERFMON",

@@ -204,7 +204,7 @@ impl Probes {
             )));
         }
         let name = hook.how.program();
-        let mut open = object::open()?;
+        let mut open = object::open_with(name)?;
         object::select(&mut open, name);
         set_trampoline(&mut open, name, hook)?;
         object::share_maps(&mut open, &self.base)?;

@@ -9,7 +9,7 @@ use super::{
     preflight::{function_size, near},
     signature::{self, Param},
     spec::{self, Provider, Spec},
-    tracefs,
+    tracefs, usdt,
 };
 use crate::{Error, ErrorKind, Result, schema::format};
 
@@ -84,9 +84,27 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
             one(Hook::exit(How::Uretprobe { path, symbol }, Some(signature::plain_return()), Vec::new()))
         }
         Provider::Syscall => syscall(spec),
-        // Not servable.
-        Provider::Usdt | Provider::Object => Err(missing(spec, "there is no hook for it")),
+        Provider::Usdt => one(usdt_probe(spec)?),
+        Provider::Object => Err(missing(spec, "an object has programs of its own: a session attaches it")),
     }
+}
+
+fn usdt_probe(spec: &Spec) -> Result<Hook> {
+    let path = program_path(spec)?;
+    let notes = usdt::notes(std::path::Path::new(&path)).map_err(|why| missing(spec, &why))?;
+    let name = spec.target.clone();
+    let sites: Vec<_> = notes.iter().filter(|n| format!("{}:{}", n.provider, n.name) == name).collect();
+    if sites.is_empty() {
+        let all = usdt::names(&notes);
+        let there = match all.len() {
+            0 => "it has no USDT probes at all".to_owned(),
+            1..=8 => format!("it has {}", all.iter().cloned().collect::<Vec<_>>().join(", ")),
+            _ => near(&name, all.into_iter().collect(), |n| format!("usdt:{path}:{n}")),
+        };
+        return Err(missing(spec, &format!("{path} has no such probe")).with_help(there));
+    }
+    let params = usdt::params(&sites);
+    Ok(Hook::entry(How::Usdt { path, name }, params))
 }
 
 fn missing(spec: &Spec, why: &str) -> Error {

@@ -14,6 +14,7 @@
 //! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
 //! | `objects`, `hostile`, `pinned` | users' own objects, files that are none, arrays that others fill |
+//! | `usdt` | probes that a program's author put into it |
 //! | `probes` | every kind of probe and its values |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
@@ -58,6 +59,7 @@ mod table;
 mod theft;
 mod trace;
 mod unmap;
+mod usdt;
 mod wild;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -85,6 +87,7 @@ const TESTS: &[&[Test]] = &[
     objects::TESTS,
     hostile::TESTS,
     pinned::TESTS,
+    usdt::TESTS,
     fields::TESTS,
     filters::TESTS,
     command::TESTS,

@@ -62,12 +62,9 @@ use crate::{Error, Result};
 pub fn unsupported(spec: &Spec) -> Option<&'static str> {
     let wild = |text: &str| text.contains(['*', '?']);
     let in_category = spec.provider == Provider::Tracepoint && wild(&spec.scope);
-    [
-        (spec.provider == Provider::Usdt, "USDT probes (usdt:)"),
-        (wild(&spec.target) || in_category, "wildcards"),
-    ]
-    .into_iter()
-    .find_map(|(used, what)| used.then_some(what))
+    [(wild(&spec.target) || in_category, "wildcards")]
+        .into_iter()
+        .find_map(|(used, what)| used.then_some(what))
 }
 
 impl FromStr for Spec {
