@@ -140,6 +140,8 @@ pub struct Gap {
     pub cause: Cause,
     /// The missing sequence numbers, first and last, where the hole lies between two events of one level.
     pub seq: Option<(u32, u32)>,
+    /// The level that these numbers count in; of a foreign array, what tells it from others.
+    pub level: Option<u8>,
     /// The time of the last event before the hole, CLOCK_MONOTONIC nanoseconds.
     pub after: Option<u64>,
     /// The time of the first record after the hole.

@@ -206,7 +206,7 @@ impl Feed {
             let untold = set.kernel_lost(cpu).and_then(|lost| lost.checked_sub(told)).unwrap_or(0);
             if let (Some(lane), true) = (self.lanes.get_mut(cpu as usize), untold > 0) {
                 // A sink that fails now has its counts.
-                let _ = sink.gap(&lane.lost(cpu, untold, None));
+                let _ = sink.gap(&lane.lost(cpu, self.level, untold, None));
             }
         }
     }
@@ -263,11 +263,12 @@ impl Feed {
 
 impl Lane {
     /// So many records are missing before the next.
-    fn lost(&mut self, cpu: u32, count: u64, before: Option<u64>) -> Gap {
+    fn lost(&mut self, cpu: u32, level: u8, count: u64, before: Option<u64>) -> Gap {
         let first = self.seq.wrapping_add(1);
         self.seq = self.seq.wrapping_add(count as u32);
         let seq = Some((first, self.seq));
-        Gap { cpu, count: Some(count), cause: Cause::Lost, seq, after: self.time, before }
+        let (level, after) = (Some(level), self.time);
+        Gap { cpu, count: Some(count), cause: Cause::Lost, seq, level, after, before }
     }
 }
 
@@ -295,13 +296,14 @@ impl Taker<'_, '_, '_> {
                 self.event(cpu, sample.time(), sample.tgid().zip(sample.pid()), raw)
             }
             ItemKind::Lost(lost) => {
-                let gap = lane.lost(cpu, lost.lost, lost.sample_id.and_then(|id| id.time));
+                let gap = lane.lost(cpu, self.level, lost.lost, lost.sample_id.and_then(|id| id.time));
                 self.way.sink.gap(&gap)
             }
             ItemKind::Corruption(corruption) => {
                 let (cause, after) = (Cause::Corrupt, lane.time);
                 let first = !std::mem::replace(&mut lane.told, true);
-                let gap = Gap { cpu, count: None, cause, seq: None, after, before: None };
+                let level = Some(self.level);
+                let gap = Gap { cpu, count: None, cause, seq: None, level, after, before: None };
                 self.way.sink.gap(&gap)?;
                 if !first {
                     return Ok(());

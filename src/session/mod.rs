@@ -10,6 +10,9 @@
 //!   └ set slots                                                                └ settle the sink; check; footer
 //! ```
 //!
+//! Beside our own programs there may be others', users' objects and pinned arrays: each of their maps is a feed, with
+//! rings, numbers and counts of its own, drained after ours and told by the same events and gaps.
+//!
 //! **Invariants.** Rings are mapped and slots set before anything is attached, so there is no blind window at
 //! the start; the end of each ring is proved by a marker, so there is none at the stop. No term of the ledger is
 //! found by subtraction. Whatever a sink does (fails, panics, is stuck), the rings are read and counted.

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `header`, first | `schema`, `version`, `host`, `release`, `boot_id`, `clock` {`monotonic`, `realtime`}, `probes` [{`name`, `spec`, `attached`, `fields` [{`name`, `type`, `kind`}]}] |
 //! | `event` | `cpu`, `time`, `seq`, `level` where it is not 0, `event`, `pid`, `tid`, `uid`, `cgroup`, `comm`, `args`, `bytes` where a string is not exact |
-//! | `gap` | `cpu`, `cause`, `count`, `seq` [first, last], `after`, `before`; each but the first two may be null |
+//! | `gap` | `cpu`, `cause`, `count`, `seq` [first, last], `level` where it is not 0, `after`, `before`; each but the first two may be null |
 //! | `error`, `probe` | `message` |
 //! | `stats` | the ledger while events are in flight |
 //! | `footer`, last | `balanced`, `events`, `missing`, and the ledger: `elapsed`, `probes`, `cpus`, `sinks`, `excluded`, `tail`, `identities` |
@@ -252,6 +252,10 @@ impl Encode for Json {
                 out.push(b']');
             }
             None => key(b"null", out),
+        }
+        if let Some(level @ 1..) = gap.level {
+            key(b",\"level\":", out);
+            decimal(level, out);
         }
         key(b",\"after\":", out);
         self.optional(gap.after, out);

@@ -18,7 +18,7 @@
 //! | header, note, footer | one line of the [NDJSON form](super::json); the header names every event's fields |
 //! | event | the raw bytes, the kernel's padding included: up to 7 stale bytes at the end |
 //! | foreign event | u32 which of the header's probes, from 1 on, u32 seq, then the raw bytes |
-//! | gap | u32 cause (1 lost, 2 failed, 3 overwritten, 4 corrupt, 5 dropped), u32 which of the rest are known (1 count, 2 seq, 4 after, 8 before), u64 count, u32 first seq, u32 last seq, u64 after, u64 before |
+//! | gap | u32 cause (1 lost, 2 failed, 3 overwritten, 4 corrupt, 5 dropped), u32 which of the rest are known (1 count, 2 seq, 4 after, 8 before, 16 level), u64 count, u32 first seq, u32 last seq, u64 after, u64 before, u32 level |
 //!
 //! A file that was opened again (SIGHUP) and stayed in its place holds one such file after another: the magic
 //! can stand where a frame is due.
@@ -122,7 +122,8 @@ impl Encode for Raw {
         let known = u32::from(gap.count.is_some())
             | u32::from(gap.seq.is_some()) << 1
             | u32::from(gap.after.is_some()) << 2
-            | u32::from(gap.before.is_some()) << 3;
+            | u32::from(gap.before.is_some()) << 3
+            | u32::from(gap.level.is_some()) << 4;
         let (first, last) = gap.seq.unwrap_or_default();
         frame(3, gap.cpu, gap.before, out, |out| {
             out.extend_from_slice(&cause_number(gap.cause).to_le_bytes());
@@ -132,6 +133,7 @@ impl Encode for Raw {
             out.extend_from_slice(&last.to_le_bytes());
             out.extend_from_slice(&gap.after.unwrap_or(0).to_le_bytes());
             out.extend_from_slice(&gap.before.unwrap_or(0).to_le_bytes());
+            out.extend_from_slice(&u32::from(gap.level.unwrap_or(0)).to_le_bytes());
         });
     }
 
@@ -219,6 +221,7 @@ fn read_gap(cpu: u32, data: &[u8]) -> Option<Gap> {
         seq: (known & 2 != 0).then_some(seq),
         after: if_known(4, u64_at(data, 24)?),
         before: if_known(8, u64_at(data, 32)?),
+        level: u32_at(data, 40).filter(|_| known & 16 != 0).and_then(|level| u8::try_from(level).ok()),
     })
 }
 

@@ -231,7 +231,10 @@ impl Encode for Text {
                 cpu => write!(out, " on cpu {cpu}"),
             };
             if let Some((first, last)) = gap.seq {
-                let _ = write!(out, " (seq {first}..{last})");
+                let _ = match gap.level {
+                    Some(level @ 1..) => write!(out, " (seq {first}..{last} of level {level})"),
+                    _ => write!(out, " (seq {first}..{last})"),
+                };
             }
             if stamp.hidden() || gap.after.is_none() && gap.before.is_none() {
                 return;

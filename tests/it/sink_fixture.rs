@@ -68,6 +68,7 @@ pub fn gap() -> Gap {
         count: Some(13),
         cause: Cause::Lost,
         seq: Some((101, 113)),
+        level: Some(0),
         after: Some(2_083_123_456_789),
         before: Some(2_083_223_456_789),
     }
