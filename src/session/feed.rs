@@ -9,20 +9,17 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-use super::take::Quota;
+use super::lane::{Lane, Taker, Way};
 use crate::{
     Error, ErrorKind, Result,
-    event::{Cause, Event, Gap, NO_CPU, Wire},
+    event::NO_CPU,
     ledger::{FeedCpu, FeedReport, Tail},
     probe::foreign::{ForeignMap, MapReading, Marker, Ringbuf, taken},
     record::{Body, sample_type},
-    ring::{self, Array, Budget, Drained, Item, ItemKind, Set},
+    ring::{self, Array, Budget, Drained, Set},
     schema::{Schema, Shapes},
-    sink::{Note, Sink},
+    sink::Sink,
 };
-
-/// Why events are shown as bytes is told for so many raw sizes.
-const TOLD: usize = 8;
 
 /// One map that is read.
 pub struct Feed {
@@ -50,27 +47,6 @@ enum Source {
     Ringbuf(Ringbuf),
 }
 
-/// One CPU's events; a ringbuf has one lane.
-#[derive(Clone, Debug, Default)]
-struct Lane {
-    seq: u32,
-    time: Option<u64>,
-    decoded: u64,
-    as_bytes: u64,
-    undecoded: u64,
-    beyond: u64,
-    markers: u64,
-    told: bool,
-}
-
-/// What events go through on their way from a feed to a sink.
-pub struct Way<'a> {
-    pub quota: &'a mut Quota,
-    pub sink: &'a mut dyn Sink,
-    /// How many schemas stand before this feed's in the header.
-    pub base: usize,
-}
-
 impl Feed {
     /// Puts rings into the slots of a map, or takes its ringbuf. Slots that somebody else has filled are refused
     /// unless `steal`; their reader gets nothing any more then.
@@ -88,30 +64,31 @@ impl Feed {
         let ForeignMap { name, shapes, how, reading } = map;
         let kind = if matches!(reading, MapReading::Array(..)) { "perf event array" } else { "ringbuf" };
         let attached = format!("{kind} '{name}', level {level}: {how}");
-        let (source, lanes) = match reading {
-            MapReading::Ringbuf(ringbuf) => (Source::Ringbuf(ringbuf), 1),
+        let source = match reading {
+            MapReading::Ringbuf(ringbuf) => Source::Ringbuf(ringbuf),
             MapReading::Array(fd, slots) => {
-                let marker = Marker::new(fd.as_fd(), RandomState::new().hash_one(std::process::id()))?;
-                let full = taken(&marker, slots)?;
-                if let (Some(slot), false) = (full.first(), steal) {
-                    return Err(Error::new(
-                        ErrorKind::Precondition,
-                        format!("{spec}: slot {slot} of '{name}' holds somebody's ring: {} of {slots} slots are taken", full.len()),
-                    )
-                    .with_help("stop its reader first, or take its place by --steal: it gets nothing from then on"));
-                }
-                let cpus = match &rings.cpus {
-                    Some(cpus) => cpus.clone(),
-                    None => ring::cpus::possible()?,
+                let within = |cpu: &u32| *cpu < slots;
+                let cpus: Vec<u32> = match &rings.cpus {
+                    Some(cpus) => cpus.iter().copied().filter(within).collect(),
+                    None => ring::cpus::possible()?.into_iter().filter(within).collect(),
                 };
+                let marker = Marker::new(fd.as_fd(), RandomState::new().hash_one(std::process::id()))?;
+                if !steal {
+                    all_free(&marker, &cpus, &name, &spec)?;
+                }
                 let options = ring::Options {
-                    cpus: Some(cpus.into_iter().filter(|cpu| *cpu < slots).collect()),
+                    cpus: Some(cpus),
                     sample_type: rings.sample_type | sample_type::TIME | sample_type::TID,
                     max_raw: 0,
                     ..rings.clone()
                 };
-                let set = Set::open(&options, Some(Array::foreign(fd.as_fd())))?;
-                (Source::Rings(set, marker), slots as usize)
+                Source::Rings(Set::open(&options, Some(Array::foreign(fd.as_fd())))?, marker)
+            }
+        };
+        let lanes = match &source {
+            Source::Ringbuf(_) => 1,
+            Source::Rings(set, _) => {
+                set.options().cpus.iter().flatten().max().map_or(0, |cpu| *cpu as usize + 1)
             }
         };
         let lanes = vec![Lane::default(); lanes];
@@ -261,97 +238,14 @@ impl Feed {
     }
 }
 
-impl Lane {
-    /// So many records are missing before the next.
-    fn lost(&mut self, cpu: u32, level: u8, count: u64, before: Option<u64>) -> Gap {
-        let first = self.seq.wrapping_add(1);
-        self.seq = self.seq.wrapping_add(count as u32);
-        let seq = Some((first, self.seq));
-        let (level, after) = (Some(level), self.time);
-        Gap { cpu, count: Some(count), cause: Cause::Lost, seq, level, after, before }
-    }
-}
-
-/// Takes the records of one feed.
-struct Taker<'f, 'w, 'a> {
-    map: &'f str,
-    shapes: &'f Shapes,
-    level: u8,
-    lanes: &'f mut [Lane],
-    told: &'f mut Vec<usize>,
-    way: &'w mut Way<'a>,
-}
-
-impl Taker<'_, '_, '_> {
-    fn item(&mut self, mark: u64, item: &Item<'_>) -> Result<()> {
-        let cpu = item.cpu;
-        let Some(lane) = self.lanes.get_mut(cpu as usize) else { return Ok(()) };
-        match &item.kind {
-            ItemKind::Sample(sample) => {
-                let raw = sample.raw().unwrap_or_default();
-                if raw.len() == Marker::RAW && raw.u64_at(0) == Some(mark) {
-                    lane.markers += 1;
-                    return Ok(());
-                }
-                self.event(cpu, sample.time(), sample.tgid().zip(sample.pid()), raw)
-            }
-            ItemKind::Lost(lost) => {
-                let gap = lane.lost(cpu, self.level, lost.lost, lost.sample_id.and_then(|id| id.time));
-                self.way.sink.gap(&gap)
-            }
-            ItemKind::Corruption(corruption) => {
-                let (cause, after) = (Cause::Corrupt, lane.time);
-                let first = !std::mem::replace(&mut lane.told, true);
-                let level = Some(self.level);
-                let gap = Gap { cpu, count: None, cause, seq: None, level, after, before: None };
-                self.way.sink.gap(&gap)?;
-                if !first {
-                    return Ok(());
-                }
-                let text = format!(
-                    "the ring of CPU {cpu} in '{}' is corrupt (told once): {corruption:?}; a program that outputs more \
-                     than 65516 bytes does that",
-                    self.map
-                );
-                self.way.sink.note(&Note::Error(&text))
-            }
-            ItemKind::LostSamples(_) | ItemKind::Other => Ok(()),
-        }
-    }
-
-    fn event(&mut self, cpu: u32, time: Option<u64>, ids: Option<(u32, u32)>, raw: Body<'_>) -> Result<()> {
-        let at = if cpu == NO_CPU { 0 } else { cpu as usize };
-        let Some(lane) = self.lanes.get_mut(at) else { return Ok(()) };
-        lane.seq = lane.seq.wrapping_add(1);
-        lane.time = time;
-        let index = self.shapes.pick(raw.len());
-        let schema = &self.shapes.schemas()[index];
-        let wire = Wire::foreign((self.way.base + index + 1) as u16, self.level, lane.seq, ids);
-        let Some(event) = (Event { cpu, time, wire, schema, raw }).whole() else {
-            lane.undecoded += 1;
-            return Ok(());
-        };
-        lane.decoded += 1;
-        let bytes = index + 1 == self.shapes.schemas().len();
-        lane.as_bytes += u64::from(bytes);
-        if self.way.quota.spent() {
-            lane.beyond += 1;
-            return Ok(());
-        }
-        self.way.quota.delivered += 1;
-        let told = if bytes { self.explain(raw.len()) } else { Ok(()) };
-        // A sink that could not take the note is given the event all the same: it counts it either way.
-        let taken = self.way.sink.event(&event);
-        told.and(taken)
-    }
-
-    /// Says, once a size, why events of it are shown as bytes.
-    fn explain(&mut self, raw: usize) -> Result<()> {
-        if self.told.len() == TOLD || self.told.contains(&raw) {
-            return Ok(());
-        }
-        let Some(why) = self.shapes.why_bytes(raw) else { return Ok(()) };
-        self.told.push(raw);
-        self.way.sink.note(&Note::Probe(&format!("'{}' shows events as bytes: {why}", self.map)))
-    }
+/// Refuses slots that hold somebody's ring.
+fn all_free(marker: &Marker, slots: &[u32], map: &str, spec: &str) -> Result<()> {
+    let full = taken(marker, slots)?;
+    let Some(slot) = full.first() else { return Ok(()) };
+    let (taken, all) = (full.len(), slots.len());
+    let why =
+        format!("{spec}: slot {slot} of '{map}' holds somebody's ring: {taken} of {all} slots are taken");
+    Err(Error::new(ErrorKind::Precondition, why).with_help(
+        "stop its reader first; tracer read --map PIN --steal takes its place, and it gets nothing from then on",
+    ))
 }

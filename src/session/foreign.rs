@@ -2,11 +2,7 @@
 
 use std::{os::fd::BorrowedFd, path::Path};
 
-use super::{
-    Session,
-    feed::{Feed, Way},
-    take::Quota,
-};
+use super::{Session, feed::Feed, lane::Way, take::Quota};
 use crate::{
     Error, Result,
     ledger::FeedReport,

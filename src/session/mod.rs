@@ -23,6 +23,7 @@ mod books_foreign;
 mod feed;
 mod foreign;
 mod host;
+mod lane;
 mod reader;
 mod take;
 

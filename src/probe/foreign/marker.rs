@@ -86,18 +86,18 @@ impl Marker {
     }
 }
 
-/// The slots of an array that hold somebody's event.
+/// Those of an array's slots that hold somebody's event.
 ///
 /// # Errors
 ///
 /// The kernel's refusal to look.
-pub fn taken(marker: &Marker, slots: u32) -> Result<Vec<u32>> {
-    let one = |slot| {
+pub fn taken(marker: &Marker, slots: &[u32]) -> Result<Vec<u32>> {
+    let one = |&slot: &u32| {
         marker.is_taken(slot).map(|taken| taken.then_some(slot)).map_err(|e| {
             Error::caused(ErrorKind::Precondition, format!("asking whether slot {slot} is taken"), e)
         })
     };
-    (0..slots).filter_map(|slot| one(slot).transpose()).collect()
+    slots.iter().filter_map(|slot| one(slot).transpose()).collect()
 }
 
 /// Opens a pinned perf event array.
