@@ -44,9 +44,41 @@ struct {
 	__uint(value_size, sizeof(__u32));
 } cgroups SEC(".maps");
 
-static __always_inline struct tracer_accounts *my_accounts(void)
+/* Which function a program runs for, where it serves several and has no cookie: by its address. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, __u32);
+} functions SEC(".maps");
+
+/* The address of the function that a kprobe at its entry runs for: x86 has stepped over a byte. */
+static __always_inline __u64 function_address(struct pt_regs *regs)
 {
-	__u32 key = bpf_get_smp_processor_id() * config.probes + config.probe;
+#if defined(__TARGET_ARCH_x86)
+	return PT_REGS_IP(regs) - 1;
+#else
+	return PT_REGS_IP(regs);
+#endif
+}
+
+/* The probe that this run is of. */
+static __always_inline __u32 my_probe(void *ctx)
+{
+	if (config.many == TRACER_MANY_COOKIE)
+		return config.probe + bpf_get_attach_cookie(ctx);
+	if (config.many == TRACER_MANY_ADDRESS) {
+		__u64 address = function_address(ctx);
+		__u32 *nth = bpf_map_lookup_elem(&functions, &address);
+
+		return config.probe + (nth ? *nth : 0);
+	}
+	return config.probe;
+}
+
+static __always_inline struct tracer_accounts *my_accounts(__u32 probe)
+{
+	__u32 key = bpf_get_smp_processor_id() * config.probes + probe;
 
 	return bpf_map_lookup_elem(&accounts, &key);
 }
@@ -54,12 +86,13 @@ static __always_inline struct tracer_accounts *my_accounts(void)
 struct ids {
 	__u32 tgid;
 	__u32 pid;
+	__u32 probe;
 };
 
 /* The current task's ids in the tracer's PID namespace; 0 for tasks outside it. */
-static __always_inline struct ids my_ids(void)
+static __always_inline struct ids my_ids(__u32 probe)
 {
-	struct ids ids = {};
+	struct ids ids = {.probe = probe};
 
 	if (config.pidns_ino) {
 		struct bpf_pidns_info ns = {};
@@ -78,7 +111,8 @@ static __always_inline struct ids my_ids(void)
 	return ids;
 }
 
-static __always_inline bool comm_matches(void)
+/* A function of its own has a frame of its own: see claim_level. */
+static __noinline int comm_matches(void)
 {
 	char comm[TRACER_COMM] = {};
 	__u32 state = 1;
@@ -140,7 +174,7 @@ static __always_inline bool wanted(struct ids ids)
  * preemptible kernels uprobe, fentry and tp_btf programs are preempted by others on their CPU, as
  * they run with migration disabled only: one slot per CPU would be written by two at once.
  */
-static __always_inline struct tracer_level *claim(struct tracer_cpu *cpu, __u32 *index)
+static __always_inline struct tracer_level *claim(struct tracer_cpu *cpu)
 {
 #ifdef TRACER_STRICT_NESTING
 	__u32 depth = cpu->depth;
@@ -148,13 +182,13 @@ static __always_inline struct tracer_level *claim(struct tracer_cpu *cpu, __u32 
 	if (depth >= TRACER_LEVELS)
 		return 0;
 	cpu->depth = depth + 1;
-	*index = depth;
+	cpu->level[depth].event.level = depth;
 	return &cpu->level[depth];
 #else
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i < TRACER_LEVELS; i++) {
 		if (!__sync_lock_test_and_set(&cpu->level[i].busy, 1)) {
-			*index = i;
+			cpu->level[i].event.level = i;
 			return &cpu->level[i];
 		}
 	}
@@ -175,76 +209,78 @@ static __always_inline void release(struct tracer_level *level)
 #endif
 }
 
-/* A run has begun: counts it, and says whether its task is wanted. */
-static __always_inline struct tracer_accounts *begin(struct ids *ids)
-{
-	struct tracer_accounts *mine = my_accounts();
-
-	if (!mine)
-		return 0; /* cannot be: the array covers every possible CPU */
-	count(mine->fired);
-	*ids = my_ids();
-	if (!wanted(*ids)) {
-		count(mine->filtered);
-		return 0;
-	}
-	return mine;
-}
-
 /* Stores what fields start from: whole, as the verifier forbids to take a pointer apart. */
 static __always_inline void set_base(struct tracer_level *level, __u32 i, __u64 value)
 {
-	*(volatile __u64 *)&level->bases[i & 7] = value;
+	*(volatile __u64 *)&level->bases[i & (TRACER_BASES - 1)] = value;
 }
 
 #include "fetch.h"
 
 /*
- * Claims a level for an event and fills in all but its arguments, which the caller stores with
- * set_arg before close_event; none is free, none is claimed.
+ * Claims a level for a run; none is free, none is claimed.
  *
  * Nothing of an event is ever kept on the stack of a program. Kernels from 6.13 on give programs
  * that need 64 bytes and more a stack for each CPU in place of the task's (check_max_stack_depth,
  * kernel/bpf/verifier.c), and let uprobe programs of two tasks, one preempted by the other, run on
  * the same one.
  */
-static __always_inline struct tracer_level *open_event(struct tracer_accounts *mine, struct ids ids)
+static __always_inline struct tracer_level *claim_level(struct tracer_accounts *mine)
 {
-	__u32 key = bpf_get_smp_processor_id(), index = 0;
-	struct tracer_level *level;
-	struct tracer_event *event;
-	struct tracer_cpu *cpu;
+	__u32 key = bpf_get_smp_processor_id();
+	struct tracer_cpu *cpu = bpf_map_lookup_elem(&cpus, &key);
+	struct tracer_level *level = cpu ? claim(cpu) : 0;
 
-	cpu = bpf_map_lookup_elem(&cpus, &key);
-	level = cpu ? claim(cpu, &index) : 0;
-	if (!level) {
+	if (!level)
 		count(mine->scratch);
-		return 0;
-	}
-	event = &level->event;
+	return level;
+}
+
+/* Fills in all of an event but its fields, which the caller's bases are for. */
+static __always_inline void fill_head(struct tracer_level *level, struct ids ids)
+{
+	struct tracer_event *event = &level->event;
+
 	event->common_type = config.common_type;
 	event->common_flags = 0;
 	event->common_preempt_count = 0;
 	event->common_pid = ids.pid;
-	event->probe = config.probe;
-	event->level = index;
+	event->probe = ids.probe;
 	event->zero = 0;
 	event->tgid = ids.tgid;
 	event->pid = ids.pid;
 	event->uid = bpf_get_current_uid_gid();
 	event->cgroup = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(event->comm, sizeof(event->comm));
-	return level;
 }
 
-/* Begins a run and claims a level for its event; none where its task is not wanted, or none is
- * free. */
-static __always_inline struct tracer_level *start(struct tracer_accounts **mine)
+/* Begins a run: counts it, and claims a level where its task is wanted and one is free. */
+static __always_inline struct tracer_level *start_half(void *ctx, struct tracer_accounts **mine,
+						       struct ids *ids)
+{
+	__u32 probe = my_probe(ctx);
+
+	*mine = my_accounts(probe);
+	if (!*mine)
+		return 0; /* cannot be: the array covers every possible CPU */
+	count((*mine)->fired);
+	*ids = my_ids(probe);
+	if (!wanted(*ids)) {
+		count((*mine)->filtered);
+		return 0;
+	}
+	return claim_level(*mine);
+}
+
+/* The same, with the head of an event. */
+static __always_inline struct tracer_level *start(void *ctx, struct tracer_accounts **mine)
 {
 	struct ids ids;
+	struct tracer_level *level = start_half(ctx, mine, &ids);
 
-	*mine = begin(&ids);
-	return *mine ? open_event(*mine, ids) : 0;
+	if (level)
+		fill_head(level, ids);
+	return level;
 }
 
 /* Captures the fields, judges the predicate, emits, and gives the level back. */
@@ -256,14 +292,18 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 
 	level->dynamic = 0;
 	level->faults = 0;
-	if (config.task)
-		set_base(level, TRACER_BASE_TASK, bpf_get_current_task());
+	if (config.builtins & 1 << TRACER_BASE_TIME)
+		set_base(level, TRACER_BASE_TIME, bpf_ktime_get_ns());
+	if (config.builtins & 1 << TRACER_BASE_CPU)
+		set_base(level, TRACER_BASE_CPU, bpf_get_smp_processor_id());
+	if (config.builtins & 1 << TRACER_BASE_GID)
+		set_base(level, TRACER_BASE_GID, bpf_get_current_uid_gid() >> 32);
 	if (config.nops) {
 #pragma clang loop unroll(disable)
 		for (__u32 i = 0; i < TRACER_FIELDS; i++) {
 			if (i >= config.njudged)
 				break;
-			fetch(level, i);
+			fetch(ctx, level, i);
 		}
 		if (!judged(level)) {
 			release(level);
@@ -276,7 +316,7 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 		if (i >= config.nfetch)
 			break;
 		if (i >= config.njudged)
-			fetch(level, i);
+			fetch(ctx, level, i);
 	}
 	if (config.faults_at)
 		set_slot(&level->event, config.faults_at, level->faults);

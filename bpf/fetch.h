@@ -30,12 +30,12 @@ static __always_inline __u64 failed(long result)
  */
 static __always_inline void set_slot(struct tracer_event *event, __u32 at, __u64 value)
 {
-	*(volatile __u64 *)((void *)event + (at & 2047)) = value;
+	*(volatile __u64 *)((void *)event + (at & 4095)) = value;
 }
 
 static __always_inline __u64 get_slot(struct tracer_event *event, __u32 at)
 {
-	return *(volatile __u64 *)((void *)event + (at & 2047));
+	return *(volatile __u64 *)((void *)event + (at & 4095));
 }
 
 /* Reads an integer of constant size, or its address' worth of nothing where that fails. */
@@ -64,8 +64,8 @@ static __always_inline long read_text(void *to, __u32 size, __u64 from, bool use
 	return bpf_probe_read_kernel_str(to, size, (void *)from);
 }
 
-/* A string or bytes into the dynamic space. */
-static __always_inline __u64 fetch_bytes(struct tracer_level *level,
+/* A string, bytes or a stack into the dynamic space. */
+static __always_inline __u64 fetch_bytes(void *ctx, struct tracer_level *level,
 					 const volatile struct tracer_fetch *f, __u64 from)
 {
 	__u64 at = level->dynamic & (TRACER_DYNAMIC - 1), bad, n;
@@ -76,6 +76,10 @@ static __always_inline __u64 fetch_bytes(struct tracer_level *level,
 		result = read_memory(to, f->size, from, f->user);
 		bad = failed(result);
 		n = copied(f->size, bad);
+	} else if (f->kind == TRACER_FETCH_STACK) {
+		result = bpf_get_stack(ctx, to, f->size, f->user ? BPF_F_USER_STACK : 0);
+		bad = failed(result);
+		n = copied(result, bad);
 	} else {
 		result = read_text(to, f->size, from, f->user);
 		bad = failed(result);
@@ -98,7 +102,7 @@ static __always_inline __u64 fetch_words(struct tracer_event *event,
 			break;
 		set_slot(event, f->at + 8 * i, 0);
 	}
-	return failed(read_text((void *)event + (f->at & 2047), f->size, from, f->user));
+	return failed(read_text((void *)event + (f->at & 4095), f->size, from, f->user));
 }
 
 /* The integer out of what was read. */
@@ -126,10 +130,10 @@ static __always_inline __u64 word(struct tracer_level *level, __u32 size, __u64 
 }
 
 /* Captures field `i`. A function of its own has a frame of its own: see open_event in emit.h. */
-static __noinline int fetch(struct tracer_level *level, __u32 i)
+static __noinline int fetch(void *ctx, struct tracer_level *level, __u32 i)
 {
 	const volatile struct tracer_fetch *f = &config.fetch[i & (TRACER_FIELDS - 1)];
-	__u64 value = level->bases[f->base & 7], bad;
+	__u64 value = level->bases[f->base & (TRACER_BASES - 1)], bad;
 
 #pragma clang loop unroll(disable)
 	for (__u32 step = 0; step < TRACER_STEPS; step++) {
@@ -142,7 +146,7 @@ static __noinline int fetch(struct tracer_level *level, __u32 i)
 	if (f->loc) {
 		__u64 loc = word(level, sizeof(__u32), value, false, i);
 
-		value = f->loc == 2 ? value + sizeof(__u32) : level->bases[TRACER_BASE_TASK];
+		value = f->loc == 2 ? value + sizeof(__u32) : level->bases[TRACER_BASE_RECORD];
 		value += loc & 0xffff;
 	}
 	if (f->kind == TRACER_FETCH_MEMORY) {
@@ -153,7 +157,7 @@ static __noinline int fetch(struct tracer_level *level, __u32 i)
 		if (f->kind == TRACER_FETCH_WORDS)
 			bad = fetch_words(&level->event, f, value);
 		else
-			bad = fetch_bytes(level, f, value);
+			bad = fetch_bytes(ctx, level, f, value);
 		level->faults |= bad & (1ULL << (i & 63));
 	}
 	return 0;

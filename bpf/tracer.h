@@ -8,8 +8,8 @@
 #define TRACER_FIELDS 16    /* fields that are captured, shown or for the predicate */
 #define TRACER_STEPS 8	    /* pointers that are followed to a field */
 #define TRACER_OPS 16	    /* operations of a predicate */
-#define TRACER_TEXT 512	    /* most bytes of a string or buffer */
-#define TRACER_DYNAMIC 1024 /* most bytes of all strings and buffers, but for the last */
+#define TRACER_TEXT 1024    /* most bytes of a string, buffer or stack */
+#define TRACER_DYNAMIC 2048 /* most bytes of all of them, but for the last */
 #define TRACER_EXCLUDED 64  /* processes never traced: ourselves and whoever reads us */
 #define TRACER_COMM 16	    /* TASK_COMM_LEN */
 
@@ -58,10 +58,30 @@ struct tracer_accounts {
 	__u64 other;
 	__u64 scratch;
 	__u64 nomem;
-	__u64 compat; /* part of filtered: system calls of 32-bit tasks */
-	__u64 spare[3];
+	__u64 compat;	  /* part of filtered: system calls of 32-bit tasks */
+	__u64 unpaired;	  /* part of filtered: returns without an entry */
+	__u64 paired;	  /* entries that met their return */
+	__u64 unreturned; /* entries whose place another took: they never returned */
 };
 _Static_assert(sizeof(struct tracer_accounts) == 128, "two cache lines");
+
+#define TRACER_ARGS 6
+#define TRACER_BASES 16
+
+/* By what an entry and its return know each other: the thread, and the place of the call's frame.
+ */
+struct tracer_key {
+	__u64 place;
+	__u32 thread;
+	__u32 zero;
+};
+
+/* What an entry keeps for its return: `bases` of a level, up to where its time stands. */
+struct tracer_half {
+	__u64 args[TRACER_ARGS];
+	__u64 spare;
+	__u64 time;
+};
 
 /*
  * One scratch level of one CPU: who holds it builds an event in it. Whatever a program needs beyond
@@ -72,21 +92,22 @@ struct tracer_level {
 	__u32 seq; /* attempts to emit from this level; wraps */
 	__u32 shift;
 	struct tracer_event event;
-	__u64 bases[8]; /* what the fields start from */
-	__u64 dynamic;	/* bytes of the dynamic space in use */
-	__u64 faults;	/* which fields could not be read */
-	__u64 value;	/* what a helper reads into */
-	__u8 pad[32];
+	__u64 bases[TRACER_BASES]; /* what the fields start from */
+	struct tracer_key key;
+	__u64 dynamic; /* bytes of the dynamic space in use */
+	__u64 faults;  /* which fields could not be read */
+	__u64 value;   /* what a helper reads into */
+	__u8 pad[16];
 };
-_Static_assert(sizeof(struct tracer_level) == 1984, "whole cache lines");
+_Static_assert(sizeof(struct tracer_level) == 3584, "whole cache lines");
 _Static_assert(__builtin_offsetof(struct tracer_level, event.body) % 8 == 0,
 	       "slots are stored whole");
 
 /* One CPU's scratch. Rust's side: src/probe/counters.rs. */
 struct tracer_cpu {
 	struct tracer_level level[TRACER_LEVELS];
-	__u32 depth; /* levels in use, where levels nest strictly */
-	__u32 pad[31];
+	__u32 depth;	/* levels in use, where levels nest strictly */
+	__u32 pad[255]; /* as far as the verifier sees the last string of the last level reach */
 };
 
 /* What is in the map `targets`, by process or thread id. */
@@ -108,11 +129,20 @@ struct tracer_cpu {
 #define TRACER_FETCH_TEXT 2   /* a string there, up to its NUL */
 #define TRACER_FETCH_BYTES 3  /* bytes there */
 #define TRACER_FETCH_WORDS 4  /* a string there, into slots of the predicate's */
+#define TRACER_FETCH_STACK 5  /* the kernel's stack, or the user's */
 
-/* What a field starts from: six arguments, a return value, and the current task or a tracepoint's
- * record. */
+/* What a field starts from: six arguments, a return value, a tracepoint's record, and what is known
+ * of any run. */
 #define TRACER_BASE_RET 6
-#define TRACER_BASE_TASK 7
+#define TRACER_BASE_RECORD 7
+#define TRACER_BASE_LAT 8  /* nanoseconds since the entry */
+#define TRACER_BASE_TIME 9 /* CLOCK_MONOTONIC nanoseconds */
+#define TRACER_BASE_CPU 10
+#define TRACER_BASE_GID 11
+
+/* How a program that serves many functions knows which one it runs for. */
+#define TRACER_MANY_COOKIE 1  /* by the attachment's cookie */
+#define TRACER_MANY_ADDRESS 2 /* by the function's address, in the map `functions` */
 
 /* One field: from an argument over pointers to a value. */
 struct tracer_fetch {
@@ -169,7 +199,10 @@ struct tracer_config {
 	__u32 nops;	   /* operations of the predicate */
 	__u32 dynamic;	   /* where strings begin in the event: its size without any */
 	__u32 faults_at;   /* the slot of which fields could not be read; 0: none can fail */
-	__u32 task;	   /* the current task is looked at */
+	__u32 builtins;	   /* bases from LAT on that are looked at, a bit each */
+	__u32 pair;	   /* a return is an event only with its entry */
+	__u32 sp_delta;	   /* from a function's stack pointer at entry to the one at its return */
+	__u32 many;	   /* how the probe's id is found, where one program serves several */
 	__u32 func_args;   /* how many parameters the function has: fexit finds the return value
 			      behind */
 	__u32 copied;	   /* a trampoline's arguments are read by a helper */

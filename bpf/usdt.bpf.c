@@ -22,7 +22,7 @@ SEC("usdt")
 int probe_usdt(struct pt_regs *ctx)
 {
 	struct tracer_accounts *mine;
-	struct tracer_level *level = start(&mine);
+	struct tracer_level *level = start(ctx, &mine);
 
 	if (!level)
 		return 0;

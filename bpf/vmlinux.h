@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The kernel's types that our programs name, and no others; CO-RE puts their members where they are. */
+/* The kernel's types that our programs name, and no others; CO-RE puts their members where they
+ * are. */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
 
@@ -28,6 +29,7 @@ enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 #define BPF_F_CURRENT_CPU 0xffffffffULL
 #define BPF_F_NO_PREALLOC (1U << 0)
 #define BPF_F_MMAPABLE (1U << 10)
+#define BPF_F_USER_STACK (1ULL << 8)
 
 struct bpf_pidns_info {
 	__u32 pid;
@@ -59,6 +61,7 @@ struct pt_regs {
 		};
 	};
 	__u64 orig_x0;
+	__s32 syscallno;
 };
 #else
 #error "no register names for this architecture yet: x86-64 and arm64 have them"

@@ -22,6 +22,12 @@ pub struct Accounts {
     pub failed: Failed,
     /// Of `filtered`: calls of 32-bit tasks, whose system call numbers mean other calls.
     pub compat: u64,
+    /// Of `filtered`: returns of calls whose entry was not seen.
+    pub unpaired: u64,
+    /// Returns that met what their entry had stored.
+    pub paired: u64,
+    /// Stored entries whose place another entry took: their return was never seen.
+    pub unreturned: u64,
 }
 
 /// Failures by what the helper returned, or by our own cause.
@@ -93,6 +99,9 @@ impl Accounts {
                 nomem: w[11],
             },
             compat: w[12],
+            unpaired: w[13],
+            paired: w[14],
+            unreturned: w[15],
         }
     }
 }
@@ -104,6 +113,9 @@ impl std::ops::AddAssign for Accounts {
         self.stored += o.stored;
         self.emitted += o.emitted;
         self.compat += o.compat;
+        self.unpaired += o.unpaired;
+        self.paired += o.paired;
+        self.unreturned += o.unreturned;
         let (f, g) = (&mut self.failed, o.failed);
         f.enospc += g.enospc;
         f.enoent += g.enoent;
@@ -137,8 +149,17 @@ pub struct ProbeReport {
     /// Its accounts.
     #[serde(flatten)]
     pub accounts: Accounts,
-    /// Hits that the kernel dropped before the program ran (kprobe `nmissed`, recursion), where it tells.
+    /// The pattern that it was found by; `None` where it was asked for by name. One program may serve all that a
+    /// pattern finds: what the kernel tells of a program stands with the first of its probes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Stored entries whose return has not come (yet), where the kernel lets us count them; `None` also where
+    /// nothing is paired.
+    pub waiting: Option<u64>,
+    /// Hits that its kprobes missed (`nmissed`, told from 6.7 on); `None` where it has none.
     pub missed: Option<u64>,
+    /// Hits that were skipped since a program ran already on that CPU (told from 5.12 on).
+    pub recursion_misses: Option<u64>,
 }
 
 /// One CPU's ring as its reader saw it.

@@ -21,6 +21,10 @@ pub enum Command {
     Run(Box<Run>),
     /// Read somebody else's pinned perf event array
     Read(Box<Read>),
+    /// What can be probed, with its parameters; and why not
+    List(List),
+    /// What this kernel and user allow, each with the exact fix
+    Doctor(Doctor),
     /// Measure this host's path from bpf_perf_event_output to a reader
     Bench(Bench),
 }
@@ -200,6 +204,64 @@ pub struct Rings {
     /// Wake the reader every N records, or with a unit every so many bytes, instead of by --latency
     #[arg(long, value_name = "N|BYTES", value_parser = units::wakeup, env = "TRACER_WAKEUP")]
     pub wakeup: Option<Wakeup>,
+}
+
+const LIST_HELP: &str = "\
+PATTERN is a glob over everything the kernel has, or PROVIDER:GLOB; * and ? match.
+
+Examples:
+  tracer list                        everything
+  tracer list '*tcp_send*'           whatever has such a name
+  tracer list 'k:vfs_*'              kernel functions (kr, f, fr too)
+  tracer list 't:sched:*'            tracepoints, with the fields of their records
+  tracer list 's:*at'                system calls
+  tracer list 'u:/usr/bin/bash:*'    functions of a program
+  tracer list usdt:/usr/bin/python3  the probes in a program or library
+
+Exit codes: 0 something matches, 1 runtime error, 2 usage, 3 this host does not show it, 4 nothing matches.";
+
+/// `tracer list`
+#[derive(Debug, Group)]
+#[command(after_help = LIST_HELP)]
+pub struct List {
+    /// What is looked for [default: everything]
+    #[arg(default_value = "*", hide_default_value = true)]
+    pub pattern: String,
+    /// How it is written
+    #[arg(short, long, value_enum, default_value_t = ListFormat::Text)]
+    pub format: ListFormat,
+    /// Say more: modules, addresses, and the bytes before functions
+    #[arg(short, long)]
+    pub verbose: bool,
+}
+
+/// How a list is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    /// One line each, for people
+    Text,
+    /// NDJSON
+    Json,
+}
+
+const DOCTOR_HELP: &str = "\
+Every line is ok, warn (something cannot be done here) or fail (nothing can be traced, or not the SPEC). Rings are
+opened, programs loaded and each SPEC attached, with a filter that no task passes, and let go at once.
+
+Exit codes: 0 nothing fails, 1 runtime error, 2 usage, 3 something fails.";
+
+/// `tracer doctor`
+#[derive(Debug, Group)]
+#[command(after_help = DOCTOR_HELP)]
+pub struct Doctor {
+    /// What is to be traced, attached once to see whether it can be
+    #[arg(value_name = "SPEC")]
+    pub specs: Vec<String>,
+    /// Print NDJSON, one object a line
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub rings: Rings,
 }
 
 /// `tracer bench`

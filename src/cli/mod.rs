@@ -6,9 +6,12 @@
 //! nothing else.
 
 mod args;
+mod attach;
 mod bench;
 mod command;
+mod doctor;
 mod kin;
+mod list;
 mod output;
 mod plan;
 mod read;
@@ -18,7 +21,7 @@ mod status;
 mod summary;
 mod units;
 
-use std::{io::Write, process::ExitCode};
+use std::{borrow::Cow, io::Write, process::ExitCode};
 
 use clap::Parser;
 use tracer::{Error, ErrorKind};
@@ -51,6 +54,8 @@ pub fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::List(args) => list::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| {
@@ -65,7 +70,10 @@ fn say(line: &str) {
 }
 
 /// A text without what could steer a terminal: names, paths and specs come from anywhere.
-fn plain(text: &str) -> String {
+fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+        return text.into();
+    }
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -74,7 +82,7 @@ fn plain(text: &str) -> String {
             c => out.push(c),
         }
     }
-    out
+    out.into()
 }
 
 /// Prints an error and its way out.

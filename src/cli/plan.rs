@@ -7,7 +7,7 @@ use tracer::{
     Error, ErrorKind, Result,
     probe::{self, Filter, Provider, Spec, Target, foreign::Settings},
     ring::{self, Wake, cpus},
-    session,
+    session::{self, Session},
 };
 
 use super::{
@@ -36,7 +36,7 @@ pub fn specs(args: &Run) -> Result<Vec<Spec>> {
 }
 
 /// The options of a session; `child` is the command that waits to be let go.
-pub fn options(args: &Run, specs: &[Spec], child: Option<u32>) -> Result<session::Options> {
+pub fn options(args: &Run, probes: usize, child: Option<u32>) -> Result<session::Options> {
     let cpus = args.cpus.as_deref().map(cpu_list).transpose()?;
     Ok(session::Options {
         rings: ring::Options { cpus: cpus.clone(), ..rings(&args.rings, cpus.as_deref())? },
@@ -48,7 +48,7 @@ pub fn options(args: &Run, specs: &[Spec], child: Option<u32>) -> Result<session
             cpus: None,
             excluded: if args.include_self { Vec::new() } else { excluded() },
         },
-        probes: specs.iter().filter(|s| s.provider != Provider::Object).count(),
+        probes,
         objects: Settings { set: args.set.clone(), events: args.event.clone() },
         limit: args.count,
         count_runs: args.verbose,
@@ -96,6 +96,25 @@ pub fn rings(args: &Rings, cpus: Option<&[u32]>) -> Result<ring::Options> {
         Some(Wakeup::Bytes(n)) => Wake::Bytes(n),
     };
     Ok(ring::Options { size, wake, ..defaults })
+}
+
+/// A session with its rings mapped. Where the default size is beyond a limit, they have what fits, which is returned.
+pub fn prepare(args: &Rings, options: session::Options) -> Result<(Session, Option<usize>)> {
+    const EPERM: i32 = nix::errno::Errno::EPERM as i32;
+    match Session::prepare(options.clone()) {
+        Err(error) if args.size.is_none() && error.os_error() == Some(EPERM) => {
+            let rings = match &options.rings.cpus {
+                Some(cpus) => cpus.len(),
+                None => cpus::online()?.len(),
+            };
+            let Some(size) = ring::lockable(rings).filter(|size| *size < options.rings.size) else {
+                return Err(error);
+            };
+            let rings = ring::Options { size, ..options.rings };
+            Session::prepare(session::Options { rings, ..options }).map(|session| (session, Some(size)))
+        }
+        prepared => prepared.map(|session| (session, None)),
+    }
 }
 
 /// The CPUs of a list such as `0-3,7`, all of which can be there.

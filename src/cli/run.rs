@@ -7,13 +7,13 @@ use tracer::{
     Error, ErrorKind, Result,
     frontend::{Control, blocking},
     ledger::Report,
-    probe::{Provider, Spec},
-    ring,
+    probe::Provider,
     session::{self, Session},
 };
 
 use super::{
-    args::{Missing, Run, Stream},
+    args::{Run, Stream},
+    attach,
     command::{Running, Waiting},
     complain, exit, output, plan, say, signal,
     status::Status,
@@ -29,9 +29,12 @@ pub fn run(args: &Run) -> Result<ExitCode> {
         true => None,
         false => Some(Waiting::start(&args.cmd, args.output.is_none())?),
     };
-    let options = plan::options(args, &specs, child.as_ref().map(Waiting::id))?;
+    let found = attach::find(args, &specs)?;
+    let own = found.iter().filter(|f| f.spec().provider != Provider::Object);
+    let probes = own.map(|found| found.each().len()).sum();
+    let options = plan::options(args, probes, child.as_ref().map(Waiting::id))?;
     let mut session = prepare(args, options)?;
-    attach(args, &mut session, &specs)?;
+    attach::attach(args, &mut session, &found)?;
     output::check_columns(args, &session)?;
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -74,75 +77,11 @@ pub fn stream(
 
 /// Maps the rings. Where the default size is beyond a limit, takes what fits and says so.
 pub fn prepare(args: &Stream, options: session::Options) -> Result<Session> {
-    match Session::prepare(options.clone()) {
-        Err(error) if args.rings.size.is_none() && error.os_error() == Some(libc_eperm()) => {
-            let rings = options
-                .rings
-                .cpus
-                .as_ref()
-                .map_or_else(|| ring::cpus::online().map(|c| c.len()), |c| Ok(c.len()))?;
-            let Some(size) = ring::lockable(rings).filter(|size| *size < options.rings.size) else {
-                return Err(error);
-            };
-            if !args.quiet {
-                say(&format!(
-                    "rings of {} KiB a CPU, as the limit on locked memory allows no more",
-                    size >> 10
-                ));
-            }
-            Session::prepare(session::Options { rings: ring::Options { size, ..options.rings }, ..options })
-        }
-        prepared => prepared,
+    let (session, shrunk) = plan::prepare(&args.rings, options)?;
+    if let (Some(size), false) = (shrunk, args.quiet) {
+        say(&format!("rings of {} KiB a CPU, as the limit on locked memory allows no more", size >> 10));
     }
-}
-
-fn libc_eperm() -> i32 {
-    nix::errno::Errno::EPERM as i32
-}
-
-/// Attaches every spec, and says how, unless quiet.
-fn attach(args: &Run, session: &mut Session, specs: &[Spec]) -> Result<()> {
-    let mut all = true;
-    for spec in specs {
-        match session.attach(spec) {
-            Ok(()) => {}
-            Err(error) if args.missing == Missing::Error => return Err(error),
-            Err(error) => {
-                all = false;
-                if args.missing == Missing::Warn {
-                    complain(&error);
-                }
-                continue;
-            }
-        }
-        if args.quiet {
-            continue;
-        }
-        if spec.provider == Provider::Object {
-            tell_object(session, spec);
-        } else if let Some(attached) = session.probes().attached().last() {
-            let why = match attached.passed_over.as_slice() {
-                [] if spec.provider == Provider::Syscall => " (the hook that costs least)".into(),
-                [] => String::new(),
-                reasons => format!(" ({})", reasons.join("; ")),
-            };
-            say(&format!("{spec}: {}{why}", attached.how));
-        }
-    }
-    if session.schemas().next().is_none() {
-        return Err(Error::new(ErrorKind::Attach, "none of the probes could be attached"));
-    }
-    // What an object that is missing would have had is not known.
-    if all { session.check_objects() } else { Ok(()) }
-}
-
-/// Says what became of an object's programs, and how its events are decoded.
-fn tell_object(session: &Session, spec: &Spec) {
-    session.programs_of(spec).iter().for_each(|line| say(&format!("{spec}: {line}")));
-    let name = spec.to_string();
-    for feed in session.feeds().filter(|f| f.spec == name) {
-        say(&format!("{spec}: '{}' is read: {}", feed.map, feed.how));
-    }
+    Ok(session)
 }
 
 /// Gives up root for good.

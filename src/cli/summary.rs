@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tracer::ledger::{FeedCpu, FeedReport, Report, Tail};
+use tracer::ledger::{FeedCpu, FeedReport, ProbeReport, Report, Tail};
 
 /// Writes the whole ledger.
 pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
@@ -10,27 +10,19 @@ pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     let events = report.events();
     let rate = if seconds > 0.0 { events as f64 / seconds } else { 0.0 };
     writeln!(out, "{events} events in {seconds:.3} s ({rate:.0}/s), {} missing", report.missing())?;
-    for p in &report.probes {
-        let a = &p.accounts;
-        write!(out, "  {}: fired {} = filtered {} + emitted {}", p.spec, a.fired, a.filtered, a.emitted)?;
-        if a.stored > 0 {
-            write!(out, " + stored {}", a.stored)?;
+    for (i, p) in report.probes.iter().enumerate() {
+        match &p.pattern {
+            None => probe(out, p)?,
+            Some(pattern) => {
+                if p.accounts.fired > 0 {
+                    probe(out, p)?;
+                }
+                let last = report.probes.get(i + 1).is_none_or(|next| next.pattern.as_ref() != Some(pattern));
+                if last {
+                    self::pattern(out, pattern, &report.probes)?;
+                }
+            }
         }
-        write!(out, " + failed {}", a.failed.total())?;
-        let causes: Vec<String> =
-            a.failed.causes().iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
-        if !causes.is_empty() {
-            write!(out, " ({})", causes.join(", "))?;
-        }
-        if a.compat > 0 {
-            write!(out, "; {} of the filtered were calls of 32-bit tasks", a.compat)?;
-        }
-        match p.missed {
-            Some(0) => {}
-            Some(n) => write!(out, "; missed {n}")?,
-            None => write!(out, "; missed unknown")?,
-        }
-        writeln!(out)?;
     }
     for c in report.cpus.iter().filter(|c| c.holes + c.enospc + c.corruptions + c.undecoded > 0) {
         let kernel = c.kernel_lost.map_or("unknown".into(), |n| n.to_string());
@@ -95,6 +87,70 @@ fn feed(out: &mut impl Write, feed: &FeedReport) -> std::io::Result<()> {
     ];
     rest.iter().filter(|(n, _)| *n > 0).try_for_each(|(n, what)| write!(out, ", {n} {what}"))?;
     writeln!(out)
+}
+
+/// One probe's accounts.
+fn probe(out: &mut impl Write, p: &ProbeReport) -> std::io::Result<()> {
+    let a = &p.accounts;
+    write!(out, "  {}: fired {} = filtered {} + emitted {}", p.spec, a.fired, a.filtered, a.emitted)?;
+    if a.stored > 0 {
+        write!(out, " + stored {}", a.stored)?;
+    }
+    write!(out, " + failed {}", a.failed.total())?;
+    let causes: Vec<String> =
+        a.failed.causes().iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
+    if !causes.is_empty() {
+        write!(out, " ({})", causes.join(", "))?;
+    }
+    if a.compat > 0 {
+        write!(out, "; {} of the filtered were calls of 32-bit tasks", a.compat)?;
+    }
+    if a.stored > 0 {
+        write!(out, "; of the entries stored {} paired, {} unreturned", a.paired, a.unreturned)?;
+    }
+    if let Some(waiting) = p.waiting.filter(|n| *n > 0) {
+        write!(out, ", {waiting} not returned yet")?;
+    }
+    if a.unpaired > 0 {
+        write!(out, "; {} of the filtered were returns without an entry", a.unpaired)?;
+    }
+    if p.pattern.is_none() {
+        missed(out, [p].into_iter(), p.attached.starts_with('k'))?;
+    }
+    writeln!(out)
+}
+
+/// What a pattern found, all together.
+fn pattern(out: &mut impl Write, pattern: &str, all: &[ProbeReport]) -> std::io::Result<()> {
+    let found = || all.iter().filter(|p| p.pattern.as_deref() == Some(pattern));
+    let fired: u64 = found().map(|p| p.accounts.fired).sum();
+    let ran = found().filter(|p| p.accounts.fired > 0).count();
+    write!(out, "  {pattern}: {} probes, of which {ran} fired, {fired} times", found().count())?;
+    let kprobes = found().any(|p| p.attached.starts_with('k'));
+    missed(out, found(), kprobes)?;
+    writeln!(out)
+}
+
+/// Hits that never reached a program; what a kernel does not tell is unknown, never 0.
+fn missed<'a>(
+    out: &mut impl Write,
+    probes: impl Iterator<Item = &'a ProbeReport> + Clone,
+    kprobes: bool,
+) -> std::io::Result<()> {
+    let sum = |of: fn(&ProbeReport) -> Option<u64>| -> Option<u64> {
+        probes.clone().filter_map(of).reduce(|a, b| a + b)
+    };
+    match sum(|p| p.missed) {
+        Some(n) if n > 0 => write!(out, "; missed {n}")?,
+        None if kprobes => write!(out, "; missed unknown")?,
+        _ => {}
+    }
+    match sum(|p| p.recursion_misses) {
+        Some(n) if n > 0 => write!(out, "; skipped as recursion {n}")?,
+        None => write!(out, "; recursion unknown")?,
+        _ => {}
+    }
+    Ok(())
 }
 
 fn balance(out: &mut impl Write, report: &Report) -> std::io::Result<()> {

@@ -13,7 +13,7 @@ pub use stream::{Gaps, Stream};
 
 use crate::{
     record::Body,
-    schema::{Field, Kind, Schema, Value},
+    schema::{Field, Kind, Schema, Stack, Value},
 };
 
 /// The CPU of an event that does not tell: a BPF ringbuf is shared by all.
@@ -93,10 +93,11 @@ fn value<'a>(raw: &Body<'a>, field: &Field) -> Option<Value<'a>> {
             Value::Signed(((bits()? << unused) as i64) >> unused)
         }
         Kind::Bool => Value::Bool(bits()? != 0),
-        Kind::Pointer | Kind::Hex(_) => Value::Pointer(bits()?),
+        Kind::Pointer => Value::Pointer(bits()?),
         Kind::BigEndian(n) => Value::Unsigned(bits()?.swap_bytes() >> (64 - 8 * u32::from(n))),
         Kind::Text => Value::Text(up_to_nul(dynamic()?)),
         Kind::Bytes => Value::Bytes(dynamic()?),
+        Kind::Stack { user } => Value::Stack(Stack::new(dynamic()?, user)),
         Kind::Chars(n) => Value::Text(up_to_nul(raw.range(at, usize::from(n))?)),
         Kind::Inline(n) => Value::Bytes(raw.range(at, usize::from(n))?),
         Kind::Rest => Value::Bytes(raw.from(at)?),

@@ -1,6 +1,6 @@
 //! A loaded program to its hook.
 
-use libbpf_rs::{Link, ProgramMut, UprobeOpts};
+use libbpf_rs::{KprobeMultiOpts, Link, ProgramMut, UprobeOpts};
 
 use super::{hook::How, libbpf};
 
@@ -10,16 +10,20 @@ pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
         How::Kprobe { symbol, offset: 0 } | How::SyscallKprobe { symbol } => {
             program.attach_kprobe(false, symbol)
         }
-        How::Kprobe { symbol, offset } => Ok(libbpf::attach_kprobe_at(program, symbol, *offset)?),
-        How::Kretprobe { symbol } => program.attach_kprobe(true, symbol),
-        How::Fentry { .. } | How::Fexit { .. } | How::SyscallFentry { .. } | How::SyscallTpBtf { .. } => {
-            program.attach_trace()
-        }
+        How::Kprobe { symbol, offset } => Ok(libbpf::attach_kprobe_at(program, symbol, *offset, false, 0)?),
+        How::Kretprobe { symbol } | How::SyscallKretprobe { symbol } => program.attach_kprobe(true, symbol),
+        How::Fentry { .. }
+        | How::Fexit { .. }
+        | How::SyscallFentry { .. }
+        | How::SyscallFexit { .. }
+        | How::SyscallTpBtf { .. }
+        | How::SyscallExitTpBtf { .. } => program.attach_trace(),
         How::Tracepoint { category, name } => {
             program.attach_tracepoint(libbpf_rs::TracepointCategory::Custom(category.clone()), name)
         }
         How::RawTracepoint { name } => program.attach_raw_tracepoint(name),
         How::SyscallRawTp { .. } => program.attach_raw_tracepoint("sys_enter"),
+        How::SyscallExitRawTp { .. } => program.attach_raw_tracepoint("sys_exit"),
         How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false),
         How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true),
         How::Usdt { path, name } => {
@@ -31,6 +35,31 @@ pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
 
 /// Every process that runs the file; which of them are wanted is the filter's to say.
 const ALL: i32 = -1;
+/// Attaches a loaded program to a function, as the one of many that this cookie tells.
+pub fn attach_as(program: &ProgramMut<'_>, how: &How, cookie: u64) -> libbpf_rs::Result<Link> {
+    match how {
+        How::Kprobe { symbol, offset } => {
+            Ok(libbpf::attach_kprobe_at(program, symbol, *offset, false, cookie)?)
+        }
+        How::Kretprobe { symbol } => Ok(libbpf::attach_kprobe_at(program, symbol, 0, true, cookie)?),
+        other => attach(program, other),
+    }
+}
+
+/// Attaches a loaded program to all these functions at once, each with its place among them as its cookie.
+pub fn attach_multi(
+    program: &ProgramMut<'_>,
+    symbols: Vec<String>,
+    retprobe: bool,
+) -> libbpf_rs::Result<Link> {
+    let cookies = (0..symbols.len() as u64).collect();
+    program.attach_kprobe_multi_with_opts(KprobeMultiOpts {
+        symbols,
+        cookies,
+        retprobe,
+        ..KprobeMultiOpts::default()
+    })
+}
 
 fn uprobe(
     program: &ProgramMut<'_>,

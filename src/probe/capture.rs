@@ -1,7 +1,9 @@
 //! What a spec's fields mean on a hook: a plan for its program, and the schema of its events.
 
 use super::{
-    fetch::{Fetch, Full, Plan, Read, STRING, TEXT},
+    btf,
+    fetch::{BASE_CPU, BASE_GID, BASE_LAT, BASE_RECORD, BASE_TIME, Fetch, Full, Plan, Read},
+    hints,
     hook::{Hook, Source},
     judge,
     locate::{Place, Wanted},
@@ -11,11 +13,12 @@ use super::{
 };
 use crate::{
     Error, Result,
-    schema::{Field, Kind, Schema},
+    schema::{Field, Kind, Schema, Show},
 };
 
 /// What of an event's head can be asked for by name: its offset and kind.
-pub const HEAD: [(&str, u32, Kind); 5] = [
+pub const HEAD: [(&str, u32, Kind); 6] = [
+    ("tgid", 16, Kind::Unsigned(4)),
     ("pid", 16, Kind::Unsigned(4)),
     ("tid", 20, Kind::Unsigned(4)),
     ("uid", 24, Kind::Unsigned(4)),
@@ -23,19 +26,39 @@ pub const HEAD: [(&str, u32, Kind); 5] = [
     ("comm", 36, Kind::Chars(16)),
 ];
 
+/// What is known of any run: its base and kind.
+const BUILTINS: [(&str, u8, Kind); 5] = [
+    ("lat", BASE_LAT, Kind::Unsigned(8)),
+    ("time", BASE_TIME, Kind::Unsigned(8)),
+    ("ns", BASE_TIME, Kind::Unsigned(8)),
+    ("cpu", BASE_CPU, Kind::Unsigned(4)),
+    ("gid", BASE_GID, Kind::Unsigned(4)),
+];
+
+/// The most addresses of a stack that are taken.
+const FRAMES: usize = 127;
+
 /// The plan and the schema of a spec on a hook.
 ///
 /// # Errors
 ///
 /// Usage: a field that is not there, a type that cannot be shown, more than one event holds.
 pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
+    captured(spec, hook, Source::wanted)
+}
+
+/// The same, with what is fetched of a source where nothing else is asked for.
+fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Result<(Plan, Schema)> {
     let mut plan = Plan::default();
     let full = |full: Full| usage(spec, &full.to_string());
     if let Some(predicate) = &spec.predicate {
         judge::compile(&mut plan, predicate, hook).map_err(|why| usage(spec, &why))?;
     }
     let asked: Vec<(String, Choice)> = match &spec.fields {
-        None => hook.sources.iter().map(|s| (s.name.clone(), Choice::Fetched(s.wanted()))).collect(),
+        None => {
+            let shown = hook.sources.iter().take(hook.shown);
+            shown.map(|s| (s.name.clone(), Choice::Fetched(wanted(s)))).collect()
+        }
         Some(fields) => {
             let one = |f: &Asked| {
                 Ok((shown_as(f), choose(hook, &f.path, f.hint).map_err(|why| usage(spec, &why))?))
@@ -50,19 +73,45 @@ pub fn capture(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
     let mut fields = Vec::with_capacity(asked.len());
     for (name, choice) in asked {
         fields.push(match choice {
-            Choice::Head { offset, kind } => Field { name, type_name: "".into(), kind, offset, fault: None },
-            Choice::Fetched(Wanted { fetch, kind, type_name }) => {
+            Choice::Head { offset, kind } => {
+                Field { name, type_name: "".into(), kind, show: Show::Plain, offset, fault: None }
+            }
+            Choice::Fetched(Wanted { fetch, kind, show, type_name }) => {
                 let (offset, fault) = match plan.add(fetch) {
                     Ok(places) => places,
                     // Nobody asked for them all: the first are shown.
                     Err(_) if spec.fields.is_none() => break,
                     Err(too_much) => return Err(full(too_much)),
                 };
-                Field { name, type_name, kind, offset, fault }
+                Field { name, type_name, kind, show, offset, fault }
             }
         });
     }
     Ok((plan, Schema { name: spec.event_name(), spec: spec.to_string(), fields }))
+}
+
+/// The same for a function whose program others may share: without a list of fields all the registers of
+/// parameters are captured, which each function's own types then decode.
+pub fn capture_shared(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
+    if spec.fields.is_some() {
+        return capture(spec, hook);
+    }
+    let raw = |source: &Source| Source { fetch: Fetch::value(source.fetch.base), ..source.clone() };
+    let mut sources: Vec<Source> = hook.sources.iter().take(hook.shown).map(raw).collect();
+    let known = sources.len();
+    if !sources.iter().any(Source::is_return) {
+        let registers = Hook::entry(hook.how.clone(), signature::registers()).sources;
+        sources.extend(registers.into_iter().skip(known));
+    }
+    let all = Hook { shown: sources.len(), sources, ..hook.clone() };
+    let (plan, mut schema) = captured(spec, &all, |s| Wanted {
+        fetch: s.fetch.clone(),
+        kind: s.kind,
+        show: s.show.clone(),
+        type_name: s.type_name.clone(),
+    })?;
+    schema.fields.truncate(known);
+    Ok((plan, schema))
 }
 
 fn usage(spec: &Spec, why: &str) -> Error {
@@ -89,37 +138,28 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
     }
     let source =
         hook.sources.iter().find(|s| s.name == path.root || (s.is_return() && path.root == "retval"));
-    let Some(source) = source else {
-        if let (Some(&(_, offset, kind)), true) =
-            (HEAD.iter().find(|(n, ..)| *n == path.root), path.is_name())
-        {
-            return match hint {
-                None => Ok(Choice::Head { offset, kind }),
-                Some(_) => Err(format!("'{path}' takes no hint")),
-            };
-        }
-        return nothing_like(hook, path);
-    };
+    let Some(source) = source else { return builtin(hook, path, hint) };
     if path.steps.is_empty() && path.derefs == 0 && path.cast.is_none() && hint.is_none() {
         return Ok(Choice::Fetched(source.wanted()));
     }
-    if path.cast.is_none() && source.ty.is_none() {
-        return untyped(source, path, hint).map(Choice::Fetched);
+    let by_itself = path.steps.is_empty() && path.derefs == 0;
+    let cast = path.cast.clone().or_else(|| source.points_to().filter(|_| !by_itself));
+    if cast.is_none() && source.ty.is_none() {
+        return hints::untyped(source, path, hint).map(Choice::Fetched);
     }
-    if source.fetch.read != Read::Value {
-        return Err(format!("'{}' is a field of a record: it has no members", source.name));
-    }
-    let base = source.fetch.base;
-    let found = signature::vmlinux(|btf| {
-        let start = match (&path.cast, source.ty) {
+    let base = match source.fetch.read {
+        Read::Value => source.fetch.base,
+        _ => return Err(format!("'{}' is a field of a record: it has no members", source.name)),
+    };
+    let found = btf::of(hook.module.as_deref(), |btf| {
+        let start = match (&cast, source.ty) {
             (Some(cast), _) => Place::pointee(btf, base, cast),
             (None, Some(ty)) => Ok(Place::of(btf, base, ty)),
             (None, None) => Err(format!("the type of '{}' is not known", source.name)),
         };
         Some(start.and_then(|place| place.follow(path)).and_then(|place| match hint {
             None => place.found(),
-            Some(hint) if reads_bytes(hint) => hinted(place.address(), "", hint, path),
-            Some(hint) => place.found().and_then(|f| hinted(f.fetch, &f.type_name, hint, path)),
+            Some(hint) => hints::typed(place, hint, path),
         }))
     });
     let mut wanted = found.unwrap_or_else(|| Err("this kernel has no BTF".into()))?;
@@ -128,9 +168,46 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
     Ok(Choice::Fetched(wanted))
 }
 
+/// What is there whatever was hooked.
+fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, String> {
+    if !path.is_name() {
+        return nothing_like(hook, path);
+    }
+    let name = &*path.root;
+    if let (Some(&(_, offset, kind)), None) = (HEAD.iter().find(|(n, ..)| *n == name), hint) {
+        return Ok(Choice::Head { offset, kind });
+    }
+    if name == "lat" && hook.how.half().is_none() {
+        return Err(format!("{} has no 'lat': that is known at a return (kr:, fr:, ur:, s:)", hook.how));
+    }
+    if let Some(&(_, base, kind)) = BUILTINS.iter().find(|(n, ..)| *n == name) {
+        let fetch = Fetch::value(base);
+        let type_name = "u64".to_owned();
+        return match hint {
+            None => Ok(Choice::Fetched(Wanted { fetch, kind, show: Show::Plain, type_name })),
+            Some(hint) => hints::hinted(fetch, &type_name, hint, path).map(Choice::Fetched),
+        };
+    }
+    if let ("kstack" | "ustack", None) = (name, hint) {
+        return Ok(Choice::Fetched(stack(name == "ustack")));
+    }
+    match HEAD.iter().any(|(n, ..)| *n == name) || name.ends_with("stack") {
+        true => Err(format!("'{path}' takes no hint")),
+        false => nothing_like(hook, path),
+    }
+}
+
+/// The stack of the kernel or of the user.
+pub fn stack(user: bool) -> Wanted {
+    let fetch = Fetch { user, read: Read::Stack(8 * FRAMES as u16), ..Fetch::value(BASE_RECORD) };
+    Wanted { fetch, kind: Kind::Stack { user }, show: Show::Plain, type_name: "u64 *".into() }
+}
+
 fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
     let names: Vec<String> = hook.sources.iter().map(|s| s.name.clone()).collect();
     let head = HEAD.iter().map(|(n, ..)| (*n).to_owned());
+    let head = head.chain(BUILTINS.iter().map(|(n, ..)| (*n).to_owned()));
+    let head = head.chain(["kstack", "ustack"].map(str::to_owned));
     let all = names.iter().cloned().chain(head).collect();
     let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
     Err(format!(
@@ -139,69 +216,4 @@ fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
         path.root,
         near(&path.root, all, str::to_owned)
     ))
-}
-
-/// A register, or a field of a tracepoint's record, by a hint alone.
-fn untyped(source: &Source, path: &Path, hint: Option<Hint>) -> Result<Wanted, String> {
-    match hint {
-        Some(hint) if path.steps.is_empty() && path.derefs == 0 => {
-            let fetch = if reads_bytes(hint) && source.fetch.read != Read::Value {
-                return Err(format!("'{}' is no address", source.name));
-            } else {
-                Fetch { user: source.user, ..source.fetch.clone() }
-            };
-            hinted(fetch, &source.type_name, hint, path)
-        }
-        _ => {
-            Err(format!("the type of '{}' is not known: cast it, as in (struct foo *){}", source.name, path))
-        }
-    }
-}
-
-fn reads_bytes(hint: Hint) -> bool {
-    matches!(hint, Hint::Str | Hint::UserStr | Hint::Buf(_) | Hint::UserBuf(_))
-}
-
-/// A value shown, or an address read, as a hint says.
-fn hinted(mut fetch: Fetch, type_name: &str, hint: Hint, path: &Path) -> Result<Wanted, String> {
-    let bytes = |n: u64| match u16::try_from(n) {
-        Ok(n) if n > 0 && usize::from(n) <= TEXT => Ok(n),
-        _ => Err(format!("'{path}': a buffer has 1 to {TEXT} bytes")),
-    };
-    let width = |n: u8, signed: bool| (64 - 8 * n, 64 - 8 * n, signed);
-    let kind = match hint {
-        Hint::Str | Hint::UserStr => {
-            fetch.read = Read::Text(STRING);
-            Kind::Text
-        }
-        Hint::Buf(n) | Hint::UserBuf(n) => {
-            fetch.read = Read::Bytes(bytes(n)?);
-            Kind::Bytes
-        }
-        Hint::Hex => Kind::Hex(fetch.bytes_of_integer()),
-        Hint::Unsigned => Kind::Unsigned(fetch.bytes_of_integer()),
-        Hint::Decimal => Kind::Signed(fetch.bytes_of_integer()),
-        Hint::Be16 => Kind::BigEndian(2),
-        Hint::Be32 => Kind::BigEndian(4),
-        Hint::Be64 => Kind::BigEndian(8),
-        Hint::S8 | Hint::S16 | Hint::S32 | Hint::S64 => {
-            let n =
-                1 << [Hint::S8, Hint::S16, Hint::S32, Hint::S64].iter().position(|h| *h == hint).unwrap_or(3);
-            fetch.cut = if n < 8 { width(n, true) } else { (0, 0, false) };
-            Kind::Signed(n)
-        }
-        Hint::U8 | Hint::U16 | Hint::U32 | Hint::U64 => {
-            let n =
-                1 << [Hint::U8, Hint::U16, Hint::U32, Hint::U64].iter().position(|h| *h == hint).unwrap_or(3);
-            fetch.cut = if n < 8 { width(n, false) } else { (0, 0, false) };
-            Kind::Unsigned(n)
-        }
-        Hint::X8 => Kind::Hex(1),
-        Hint::X16 => Kind::Hex(2),
-        Hint::X32 => Kind::Hex(4),
-        Hint::X64 => Kind::Hex(8),
-        other => return Err(format!("'{path}': the hint '{other}' is not supported by this version")),
-    };
-    fetch.user |= matches!(hint, Hint::UserStr | Hint::UserBuf(_));
-    Ok(Wanted { fetch, kind, type_name: type_name.to_owned() })
 }

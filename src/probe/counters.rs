@@ -14,10 +14,10 @@ use crate::{Error, ErrorKind, Result, ledger::Accounts, schema::LEVELS};
 
 const ACCOUNT_BYTES: usize = Accounts::WORDS * 8;
 /// `sizeof(struct tracer_level)`, and where its `seq` lies.
-const LEVEL_BYTES: usize = 1984;
+const LEVEL_BYTES: usize = 3584;
 const SEQ_OFFSET: usize = 4;
 /// `sizeof(struct tracer_cpu)`.
-const CPU_BYTES: usize = LEVELS * LEVEL_BYTES + 128;
+const CPU_BYTES: usize = LEVELS * LEVEL_BYTES + 1024;
 
 /// The maps `accounts` and `cpus`, mapped for reading.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use crate::schema::Wire;
 pub const FIELDS: usize = 16;
 pub const STEPS: usize = 8;
 pub const OPS: usize = 16;
-pub const TEXT: usize = 512;
-pub const DYNAMIC: usize = 1024;
+pub const TEXT: usize = 1024;
+pub const DYNAMIC: usize = 2048;
 /// Bytes of a string whose length nothing tells.
 pub const STRING: u16 = 256;
 
@@ -16,8 +16,18 @@ pub const STRING: u16 = 256;
 const JUDGED: usize = Wire::SIZE + 8 * FIELDS + DYNAMIC + TEXT + 8;
 /// The base that holds the return value.
 pub const BASE_RET: u8 = 6;
-/// The base of the current task, or of a tracepoint's record.
-pub const BASE_TASK: u8 = 7;
+/// The base of a tracepoint's record.
+pub const BASE_RECORD: u8 = 7;
+/// Nanoseconds since the entry, where a return is paired with it.
+pub const BASE_LAT: u8 = 8;
+/// CLOCK_MONOTONIC nanoseconds.
+pub const BASE_TIME: u8 = 9;
+/// The CPU.
+pub const BASE_CPU: u8 = 10;
+/// The group id.
+pub const BASE_GID: u8 = 11;
+/// `TRACER_BASES`
+const BASES: u8 = 16;
 /// A comparison of something that is always there.
 pub const NO_FAULT: u8 = 63;
 
@@ -34,6 +44,8 @@ pub enum Read {
     Bytes(u16),
     /// A string there into this many slots of eight bytes, for a comparison.
     Words(u16),
+    /// The addresses of a stack, at most this many bytes of them: the user's where the fetch is of user memory.
+    Stack(u16),
 }
 
 /// One field: from a base over pointers to bytes.
@@ -91,6 +103,7 @@ impl Fetch {
             Read::Text(n) => (2, n),
             Read::Bytes(n) => (3, n),
             Read::Words(n) => (4, 8 * n),
+            Read::Stack(n) => (5, n),
         };
         let (shl, shr, sign) = self.cut;
         let mut out = vec![
@@ -202,9 +215,9 @@ impl Plan {
         if self.slots == FIELDS {
             return Err(Full::Slots);
         }
-        if let Read::Text(n) | Read::Bytes(n) = fetch.read {
-            // The last may begin at the end of what is counted.
-            if self.dynamic > DYNAMIC {
+        if let Read::Text(n) | Read::Bytes(n) | Read::Stack(n) = fetch.read {
+            // The last may begin anywhere in the space, and has room behind it.
+            if self.dynamic >= DYNAMIC {
                 return Err(Full::Text);
             }
             self.dynamic += usize::from(n).next_multiple_of(8);
@@ -248,9 +261,20 @@ impl Plan {
         config.set_u32("nops", self.ops.len() as u32);
         config.set_u32("dynamic", (Wire::SIZE + 8 * self.slots) as u32);
         config.set_u32("faults_at", u32::from(self.faults_at.unwrap_or(0)));
+        config.set_u32("builtins", self.builtins());
         let fetches: Vec<u8> = self.fetches.iter().flat_map(|(f, at)| f.bytes(usize::from(*at))).collect();
         let ops: Vec<u8> = self.ops.iter().flat_map(|op| op.bytes()).collect();
         config.set("fetch", &fetches).set("ops", &ops);
+    }
+
+    /// The bases from the latency on that anything starts from, a bit each.
+    fn builtins(&self) -> u32 {
+        (BASE_LAT..BASES).filter(|&base| self.uses(base)).fold(0, |bits, base| bits | 1 << base)
+    }
+
+    /// Whether anything starts from an argument.
+    pub fn uses_args(&self) -> bool {
+        (0..BASE_RET).any(|base| self.uses(base))
     }
 
     /// Whether anything starts from this base.

@@ -15,12 +15,21 @@ use std::{
 
 use libbpf_rs::{AsRawLibbpf, Link, ProgramMut, libbpf_sys};
 
-/// Attaches a program to an instruction within a kernel function.
-pub fn attach_kprobe_at(program: &ProgramMut<'_>, symbol: &str, offset: u64) -> io::Result<Link> {
+/// Attaches a program to an instruction within a kernel function, or to the return of it; with a cookie that is not
+/// 0 the kernel must know those (from 5.15).
+pub fn attach_kprobe_at(
+    program: &ProgramMut<'_>,
+    symbol: &str,
+    offset: u64,
+    retprobe: bool,
+    cookie: u64,
+) -> io::Result<Link> {
     let name = CString::new(symbol)?;
     let opts = libbpf_sys::bpf_kprobe_opts {
         sz: size_of::<libbpf_sys::bpf_kprobe_opts>() as libbpf_sys::size_t,
+        bpf_cookie: cookie,
         offset: offset as libbpf_sys::size_t,
+        retprobe,
         ..Default::default()
     };
     // SAFETY: the program belongs to a loaded object that outlives this call (it is borrowed), name and opts

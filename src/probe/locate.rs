@@ -1,17 +1,18 @@
 //! A path through the kernel's types: from a parameter over members, elements and pointers to a place.
 
 use libbpf_rs::btf::{
-    Btf, BtfKind, BtfType, HasSize, ReferencesType, TypeId,
-    types::{Array, Composite, Enum, Enum64, Int, IntEncoding, MemberAttr, Ptr, Struct, Typedef, Union},
+    Btf, BtfKind, BtfType, ReferencesType, TypeId,
+    types::{Array, Composite, MemberAttr, Ptr, Struct, Typedef, Union},
 };
 
 use super::{
     fetch::{Fetch, Read, STEPS, STRING, TEXT},
     preflight::near,
+    shape::{self, is_char, points_to_char, scalar, size_of},
     signature::c_name,
     spec::{Path, Step},
 };
-use crate::schema::Kind;
+use crate::schema::{Kind, Show};
 
 /// Where a path has led so far.
 #[derive(Clone, Debug)]
@@ -30,6 +31,7 @@ pub struct Place<'b> {
 pub struct Wanted {
     pub fetch: Fetch,
     pub kind: Kind,
+    pub show: Show,
     pub type_name: String,
 }
 
@@ -145,14 +147,15 @@ impl<'b> Place<'b> {
     pub fn found(mut self) -> Result<Wanted, String> {
         let type_name = self.name();
         let bare = self.bare().ok_or("a type without a definition")?;
-        let kind = match bare.kind() {
+        let (kind, show) = match bare.kind() {
             BtfKind::Ptr if points_to_char(&bare) => {
                 self.enter_pointee();
                 self.fetch.read = Read::Text(STRING);
-                Kind::Text
+                (Kind::Text, Show::Plain)
             }
             BtfKind::Array => {
                 let size = size_of(&bare).unwrap_or(0).min(TEXT) as u16;
+                let show = shape::elements(&bare).unwrap_or_default();
                 let chars = Array::try_from(bare).is_ok_and(|a| is_char(&a.contained_type()));
                 if size == 0 {
                     return Err(format!(
@@ -160,17 +163,28 @@ impl<'b> Place<'b> {
                     ));
                 }
                 self.fetch.read = if chars { Read::Text(size) } else { Read::Bytes(size) };
-                if chars { Kind::Text } else { Kind::Bytes }
+                if chars { (Kind::Text, Show::Plain) } else { (Kind::Bytes, show) }
+            }
+            BtfKind::Struct | BtfKind::Union if self.in_memory && shape::structure(&bare).is_some() => {
+                let (size, show) = shape::structure(&bare).unwrap_or_default();
+                self.fetch.read = Read::Bytes(size);
+                (Kind::Bytes, show)
             }
             _ => {
-                let kind = scalar(&bare).ok_or_else(|| {
+                let whole = self.btf.type_by_id::<BtfType<'b>>(self.ty).unwrap_or(bare);
+                let (kind, show) = scalar(&whole).ok_or_else(|| {
                     format!("'{type_name}' is no value: name a member of it, or show its bytes by :buf[N]")
                 })?;
                 self.integer(kind);
-                kind
+                (kind, show)
             }
         };
-        Ok(Wanted { fetch: self.fetch, kind: widened(kind, self.bits), type_name })
+        Ok(Wanted { fetch: self.fetch, kind: widened(kind, self.bits), show, type_name })
+    }
+
+    /// Whether it is a number and no address: not what points, and not what is made of parts.
+    pub fn is_number(&self) -> bool {
+        self.bare().is_some_and(|t| t.kind() != BtfKind::Ptr && scalar(&t).is_some())
     }
 
     /// The address of what lies there, for a hint to read from: a pointer's value, else the place itself.
@@ -209,61 +223,6 @@ fn widened(kind: Kind, bits: Option<(u32, u8)>) -> Kind {
         (Kind::Signed(_), Some(_)) => Kind::Signed(8),
         (Kind::Unsigned(_) | Kind::Bool, Some(_)) => Kind::Unsigned(8),
         _ => kind,
-    }
-}
-
-/// How a value of this type is read where it is an integer, an enum or an address.
-pub fn scalar(ty: &BtfType<'_>) -> Option<Kind> {
-    let bare = ty.skip_mods_and_typedefs();
-    let sized = |bytes: usize, signed: bool| match (bytes, signed) {
-        (1 | 2 | 4 | 8, false) => Some(Kind::Unsigned(bytes as u8)),
-        (1 | 2 | 4 | 8, true) => Some(Kind::Signed(bytes as u8)),
-        _ => None,
-    };
-    match bare.kind() {
-        BtfKind::Ptr | BtfKind::Func | BtfKind::FuncProto => Some(Kind::Pointer),
-        BtfKind::Int => {
-            let int = Int::try_from(bare).ok()?;
-            match int.encoding {
-                IntEncoding::Bool => Some(Kind::Bool),
-                encoding => sized(int.bits as usize / 8, matches!(encoding, IntEncoding::Signed)),
-            }
-        }
-        BtfKind::Enum => Enum::try_from(bare).ok().and_then(|e| sized(e.size(), e.is_signed())),
-        BtfKind::Enum64 => Enum64::try_from(bare).ok().and_then(|e| sized(e.size(), e.is_signed())),
-        _ => None,
-    }
-}
-
-/// `char`, or `unsigned char` by that name: what typedefs like `u8` make of it are numbers.
-pub fn is_char(ty: &BtfType<'_>) -> bool {
-    let mut ty = *ty;
-    while matches!(ty.kind(), BtfKind::Const | BtfKind::Volatile | BtfKind::TypeTag) {
-        let Some(next) = ty.next_type() else { return false };
-        ty = next;
-    }
-    ty.name().is_some_and(|n| n == "char" || n == "unsigned char")
-        && Int::try_from(ty).is_ok_and(|i| i.bits == 8)
-}
-
-/// Whether a pointer's target is `char`, as of strings.
-pub fn points_to_char(ty: &BtfType<'_>) -> bool {
-    Ptr::try_from(ty.skip_mods_and_typedefs()).is_ok_and(|p| is_char(&p.referenced_type()))
-}
-
-/// How many bytes a type has.
-pub fn size_of(ty: &BtfType<'_>) -> Option<usize> {
-    let bare = ty.skip_mods_and_typedefs();
-    match bare.kind() {
-        BtfKind::Ptr => Some(8),
-        BtfKind::Array => {
-            let array = Array::try_from(bare).ok()?;
-            array.capacity().checked_mul(size_of(&array.contained_type())?)
-        }
-        BtfKind::Int => Int::try_from(bare).ok().map(|i| usize::from(i.bits) / 8),
-        BtfKind::Enum => Enum::try_from(bare).ok().map(|e| e.size()),
-        BtfKind::Enum64 => Enum64::try_from(bare).ok().map(|e| e.size()),
-        _ => Composite::try_from(bare).ok().map(|c| c.size()),
     }
 }
 

@@ -17,20 +17,29 @@
 
 mod attach;
 mod bench;
+mod btf;
 mod capture;
+pub mod catalogue;
 mod config;
 mod counters;
+pub mod doctor;
+mod elf;
 mod fetch;
 mod filter;
+mod find;
 pub mod foreign;
+mod glob;
+mod hints;
 mod hook;
 mod judge;
 mod libbpf;
+pub mod list;
 mod locate;
 mod object;
 mod preflight;
 mod probes;
 mod resolve;
+mod shape;
 mod signature;
 pub mod spec;
 mod tracefs;
@@ -38,10 +47,11 @@ mod usdt;
 
 pub use bench::Bench;
 pub use filter::{Filter, Target};
-pub use probes::{Attached, Probes};
+pub use find::{Found, Refusal, find};
+pub use probes::{Attached, Loaded, Outcome, Probes};
 pub use resolve::servable;
 pub use spec::{Provider, Spec};
 
 /// The largest sample our programs emit: `struct tracer_event` in `bpf/tracer.h` up to `judged`, which is what
 /// the end marker and the benchmark stay below.
-pub const MAX_RAW: usize = 1724;
+pub const MAX_RAW: usize = 3260;

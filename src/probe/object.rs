@@ -109,6 +109,26 @@ fn atomics_return_values() -> bool {
     open.load().is_ok()
 }
 
+/// Makes a map as large as it has to be.
+pub(super) fn size(open: &mut OpenObject, name: &str, entries: usize) -> Result<()> {
+    for mut map in open.maps_mut().filter(|map| map.name() == name) {
+        map.set_max_entries(entries as u32)
+            .map_err(|e| Error::caused(ErrorKind::Runtime, format!("sizing the BPF map '{name}'"), e))?;
+    }
+    Ok(())
+}
+
+/// Leaves out maps that no program to be loaded has a use for.
+pub(super) fn leave_out(open: &mut OpenObject, names: &[&str]) -> Result<()> {
+    for mut map in open.maps_mut() {
+        if names.iter().any(|name| map.name() == *name) {
+            map.set_autocreate(false)
+                .map_err(|e| Error::caused(ErrorKind::Runtime, "leaving out a BPF map", e))?;
+        }
+    }
+    Ok(())
+}
+
 /// Marks the programs to be loaded.
 pub(super) fn select(open: &mut OpenObject, name: &str) {
     for mut program in open.progs_mut().filter(|p| p.name() == name) {

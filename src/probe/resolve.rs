@@ -1,17 +1,21 @@
 //! A spec to the hooks that can serve it, best first.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
 
 use syscalls::Sysno;
 
 use super::{
+    elf,
     hook::{Hook, How},
     preflight::{function_size, near},
     signature::{self, Param},
     spec::{self, Provider, Spec},
     tracefs, usdt,
 };
-use crate::{Error, ErrorKind, Result, schema::format};
+use crate::{
+    Error, ErrorKind, Result,
+    schema::{Show, format},
+};
 
 /// Whether this version serves all that a spec asks for; needs no right and looks nothing up.
 ///
@@ -38,29 +42,32 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
             {
                 return Err(missing(spec, &format!("the function has {size} bytes")));
             }
-            let params = match spec.offset {
-                0 => signature::function(&symbol).map(|s| s.params),
-                _ => None,
-            };
-            one(Hook::entry(
-                How::Kprobe { symbol, offset: spec.offset },
-                params.unwrap_or_else(signature::registers),
-            ))
+            let known = if spec.offset == 0 { signature::function(&symbol) } else { None };
+            let (params, module) =
+                known.map_or_else(|| (signature::registers(), None), |s| (s.params, s.module));
+            one(Hook::entry(How::Kprobe { symbol, offset: spec.offset }, params).typed_by(module))
         }
         Provider::Kretprobe => {
-            let known = signature::function(&symbol);
-            let ret = known.map_or_else(|| Some(signature::plain_return()), |s| s.ret);
-            one(Hook::exit(How::Kretprobe { symbol }, ret, Vec::new()))
+            let known = signature::function(&symbol).unwrap_or_else(|| signature::Signature {
+                params: signature::registers(),
+                ret: Some(signature::plain_return()),
+                module: None,
+            });
+            one(Hook::exit(How::Kretprobe { symbol }, known.ret, known.params).typed_by(known.module))
         }
         Provider::Fentry => {
             let known = traced_function(spec)?;
             let how = |copied| How::Fentry { symbol: symbol.clone(), copied };
-            Ok([false, true].map(|copied| Hook::entry(how(copied), known.params.clone())).to_vec())
+            let hook = |copied| Hook::entry(how(copied), known.params.clone()).typed_by(known.module.clone());
+            Ok([false, true].map(hook).to_vec())
         }
         Provider::Fexit => {
             let known = traced_function(spec)?;
             let how = |copied| How::Fexit { symbol: symbol.clone(), copied };
-            let hook = |copied| Hook::exit(how(copied), known.ret.clone(), known.params.clone());
+            let hook = |copied| {
+                Hook::exit(how(copied), known.ret.clone(), known.params.clone())
+                    .typed_by(known.module.clone())
+            };
             Ok([false, true].map(hook).to_vec())
         }
         Provider::RawTracepoint => {
@@ -81,7 +88,8 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
         }
         Provider::Uretprobe => {
             let path = program_path(spec)?;
-            one(Hook::exit(How::Uretprobe { path, symbol }, Some(signature::plain_return()), Vec::new()))
+            let how = How::Uretprobe { path, symbol };
+            one(Hook::exit(how, Some(signature::plain_return()), signature::registers()))
         }
         Provider::Syscall => syscall(spec),
         Provider::Usdt => one(usdt_probe(spec)?),
@@ -91,11 +99,12 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
 
 fn usdt_probe(spec: &Spec) -> Result<Hook> {
     let path = program_path(spec)?;
-    let notes = usdt::notes(std::path::Path::new(&path)).map_err(|why| missing(spec, &why))?;
+    let notes = elf::sites(std::path::Path::new(&path)).map_err(|e| e.context(spec))?;
     let name = spec.target.clone();
-    let sites: Vec<_> = notes.iter().filter(|n| format!("{}:{}", n.provider, n.name) == name).collect();
+    let named = |n: &elf::Note| format!("{}:{}", n.provider, n.name);
+    let sites: Vec<_> = notes.iter().filter(|n| named(n) == name).collect();
     if sites.is_empty() {
-        let all = usdt::names(&notes);
+        let all: BTreeSet<String> = notes.iter().map(named).collect();
         let there = match all.len() {
             0 => "it has no USDT probes at all".to_owned(),
             1..=8 => format!("it has {}", all.iter().cloned().collect::<Vec<_>>().join(", ")),
@@ -136,26 +145,30 @@ fn tracepoint(spec: &Spec) -> Result<Hook> {
     Ok(Hook::record(how, &format::parse(&text)))
 }
 
-/// A program by path, or by name as the shell would find it.
 fn program_path(spec: &Spec) -> Result<String> {
-    let asked = PathBuf::from(&spec.scope);
-    if asked.is_file() {
-        return Ok(spec.scope.clone());
+    program(&spec.scope).map_err(|e| e.context(format!("{spec}: cannot attach")))
+}
+
+/// A program by path, or by name as the shell would find it.
+pub(super) fn program(name: &str) -> Result<String> {
+    if PathBuf::from(name).is_file() {
+        return Ok(name.to_owned());
     }
-    let cannot = |why: &str| Error::new(ErrorKind::Attach, format!("{spec}: cannot attach: {why}"));
-    if spec.scope.contains('/') {
-        return Err(cannot(&format!("there is no such file as {}", spec.scope)));
+    let cannot = |why: String| Error::new(ErrorKind::Attach, why);
+    if name.contains('/') {
+        return Err(cannot(format!("there is no such file as {name}")));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(&spec.scope)).find(|p| p.is_file());
-    found.map(|p| p.to_string_lossy().into_owned()).ok_or_else(|| {
-        cannot(&format!("no program '{}' is in PATH", spec.scope)).with_help("give its whole path")
-    })
+    let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file());
+    found
+        .map(|p| p.to_string_lossy().into_owned())
+        .ok_or_else(|| cannot(format!("no program '{name}' is in PATH")).with_help("give its whole path"))
 }
 
 /// The hooks that see one system call, in the order of what each costs the traced call and everybody else's:
 /// a trampoline, a kprobe, then hooks on every system call of the machine, of which the one that needs no
-/// helper to read the arguments comes first.
+/// helper to read the arguments comes first. A spec that asks for what is known at the return alone gets an
+/// event there.
 fn syscall(spec: &Spec) -> Result<Vec<Hook>> {
     let number = Sysno::from_str(&spec.target).map_err(|_| {
         let all = Sysno::iter().map(|s| s.name().to_owned()).collect();
@@ -166,6 +179,19 @@ fn syscall(spec: &Spec) -> Result<Vec<Hook>> {
     let number = number.id() as u32;
     let params = syscall_params(name);
     let symbol = format!("{WRAPPER}{name}");
+    if spec.mentions(&["ret", "retval", "lat"]) {
+        let ways = [
+            How::SyscallFexit { symbol: symbol.clone() },
+            How::SyscallKretprobe { symbol },
+            How::SyscallExitTpBtf { number },
+            How::SyscallExitRawTp { number },
+        ];
+        let hook = |how| Hook {
+            args_of_entry: OWN_REGISTERS.contains(&name),
+            ..Hook::exit(how, Some(Param { show: Show::Errno, ..signature::plain_return() }), params.clone())
+        };
+        return Ok(ways.into_iter().map(hook).collect());
+    }
     let ways = [
         How::SyscallFentry { symbol: symbol.clone() },
         How::SyscallKprobe { symbol },
@@ -175,20 +201,32 @@ fn syscall(spec: &Spec) -> Result<Vec<Hook>> {
     Ok(ways.into_iter().map(|how| Hook::entry(how, params.clone())).collect())
 }
 
+/// Calls that leave their caller with registers of their own making.
+const OWN_REGISTERS: [&str; 3] = ["execve", "execveat", "rt_sigreturn"];
+
 /// What the kernel puts before the name of a system call's entry (`arch/*/include/asm/syscall_wrapper.h`).
 pub(super) const WRAPPER: &str = if cfg!(target_arch = "x86_64") { "__x64_sys_" } else { "__arm64_sys_" };
 
 /// A system call's parameters: from its tracepoint's format, else from the function behind it, else registers.
 fn syscall_params(name: &str) -> Vec<Param> {
+    let in_kernel = |function: &str| signature::function_in(None, function).map(|s| s.params);
+    known_params(name, in_kernel).unwrap_or_else(signature::registers)
+}
+
+/// The parameters of every system call that are known, by its name.
+pub(super) fn all_syscall_params() -> impl Fn(&str) -> Option<Vec<Param>> {
+    let behind = signature::functions_in(None, |name| BEHIND.iter().any(|before| name.starts_with(before)));
+    move |name| known_params(name, |function| behind.get(function).map(|s| s.params.clone()))
+}
+
+/// What stands before a system call's name in the names of functions that take its parameters as they are.
+const BEHIND: [&str; 2] = ["ksys_", "__do_sys_"];
+
+fn known_params(name: &str, by_name: impl Fn(&str) -> Option<Vec<Param>>) -> Option<Vec<Param>> {
     if let Ok(Some(text)) = tracefs::format("syscalls", &format!("sys_enter_{name}")) {
         let fields = format::parse(&text);
-        return fields
-            .iter()
-            .filter(|f| f.name != "__syscall_nr")
-            .filter_map(signature::format_param)
-            .collect();
+        let fields = fields.iter().filter(|f| f.name != "__syscall_nr");
+        return Some(fields.filter_map(signature::format_param).collect());
     }
-    let behind = [format!("ksys_{name}"), format!("__do_sys_{name}")];
-    let known = behind.iter().find_map(|function| signature::function(function));
-    known.map_or_else(signature::registers, |s| s.params)
+    BEHIND.iter().find_map(|before| by_name(&format!("{before}{name}")))
 }

@@ -1,12 +1,18 @@
 //! What a kernel function or tracepoint takes and gives, from the kernel's BTF or tracefs.
 
+use std::collections::HashMap;
+
 use libbpf_rs::btf::{
     Btf, BtfKind, BtfType, ReferencesType, TypeId,
     types::{Func, FuncProto, Typedef},
 };
 
-use super::locate::scalar;
-use crate::schema::{Kind, format::FormatField};
+use super::{
+    btf::{self, vmlinux},
+    catalogue,
+    shape::{self, scalar},
+};
+use crate::schema::{Kind, Show, format::FormatField};
 
 /// A parameter or a return value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,8 +20,19 @@ pub struct Param {
     pub name: String,
     pub type_name: String,
     pub kind: Kind,
+    pub show: Show,
     /// Its type in the kernel's BTF, where that has one.
     pub ty: Option<TypeId>,
+}
+
+impl Param {
+    /// The same as what a function of the kernel returns: a negative error number, or an address from `ERR_PTR`.
+    pub fn with_errors(mut self) -> Param {
+        if let (Kind::Signed(4 | 8) | Kind::Pointer, Show::Plain) = (self.kind, &self.show) {
+            self.show = Show::Errno;
+        }
+        self
+    }
 }
 
 /// A function's parameters and what it returns; `None` for void.
@@ -23,6 +40,8 @@ pub struct Param {
 pub struct Signature {
     pub params: Vec<Param>,
     pub ret: Option<Param>,
+    /// The module whose BTF its types are of; `None` for the kernel's.
+    pub module: Option<String>,
 }
 
 /// Registers are all that is known of a function without a signature.
@@ -31,34 +50,54 @@ pub fn registers() -> Vec<Param> {
 }
 
 fn register(name: &str) -> Param {
-    Param { name: name.to_owned(), type_name: "unsigned long".into(), kind: Kind::Pointer, ty: None }
+    Param {
+        name: name.to_owned(),
+        type_name: "unsigned long".into(),
+        kind: Kind::Pointer,
+        show: Show::Plain,
+        ty: None,
+    }
 }
 
 /// A return value of which nothing is known.
 pub fn plain_return() -> Param {
-    Param { name: "ret".into(), type_name: "long".into(), kind: Kind::Signed(8), ty: None }
+    Param { name: "ret".into(), type_name: "long".into(), kind: Kind::Signed(8), show: Show::Plain, ty: None }
 }
 
-/// Asks the running kernel's BTF; `None` where it has none. It is read once a thread.
-pub fn vmlinux<R>(ask: impl FnOnce(&Btf<'static>) -> Option<R>) -> Option<R> {
-    thread_local! {
-        static VMLINUX: Option<Btf<'static>> = Btf::from_vmlinux().ok();
-    }
-    VMLINUX.with(|btf| ask(btf.as_ref()?))
-}
-
-/// A kernel function's signature by its name.
+/// A kernel function's signature by its name, in whichever module it is.
 pub fn function(name: &str) -> Option<Signature> {
-    vmlinux(|btf| {
-        let proto = function_proto(btf, name)?;
-        let mut signature = Signature { params: params(btf, &proto, 0)?, ret: None };
-        let ret = proto.referenced_type();
-        if ret.kind() != BtfKind::Void {
-            let (kind, ty) = (scalar(&ret)?, Some(ret.type_id()));
-            signature.ret = Some(Param { name: "ret".into(), type_name: c_name(&ret), kind, ty });
-        }
-        Some(signature)
-    })
+    function_in(None, name).or_else(|| function_in(Some(&catalogue::module_of(name)?), name))
+}
+
+/// The signature of a function of a module, or of the kernel itself.
+pub fn function_in(module: Option<&str>, name: &str) -> Option<Signature> {
+    btf::of(module, |btf| signature(btf, &function_proto(btf, name)?, module))
+}
+
+/// The signatures of a module's functions, or of the kernel's own, whose names are wanted: one pass over all types,
+/// where each look-up by name is one.
+pub fn functions_in(module: Option<&str>, wanted: impl Fn(&str) -> bool) -> HashMap<String, Signature> {
+    let found = btf::of(module, |btf| {
+        let all = btf.type_by_kind::<Func<'_>>();
+        let one = |func: Func<'_>| {
+            let name = func.name()?.to_str().filter(|name| wanted(name))?;
+            let proto = func.referenced_type().try_into().ok()?;
+            Some((name.to_owned(), signature(btf, &proto, module)?))
+        };
+        Some(all.filter_map(one).collect())
+    });
+    found.unwrap_or_default()
+}
+
+fn signature(btf: &Btf<'static>, proto: &FuncProto<'_>, module: Option<&str>) -> Option<Signature> {
+    let mut signature =
+        Signature { params: params(btf, proto, 0)?, ret: None, module: module.map(str::to_owned) };
+    let ret = proto.referenced_type();
+    if ret.kind() != BtfKind::Void {
+        let ((kind, show), ty) = (scalar(&ret)?, Some(ret.type_id()));
+        signature.ret = Some(Param { name: "ret".into(), type_name: c_name(&ret), kind, show, ty });
+    }
+    Some(signature)
 }
 
 fn function_proto<'b>(btf: &'b Btf<'static>, name: &str) -> Option<FuncProto<'b>> {
@@ -72,20 +111,54 @@ pub fn raw_tracepoint(name: &str) -> Option<Vec<Param>> {
     vmlinux(|btf| {
         let typedef: Typedef<'_> = btf.type_by_name(&format!("btf_trace_{name}"))?;
         let proto: FuncProto<'_> = typedef.referenced_type().next_type()?.try_into().ok()?;
-        let unnamed = params(btf, &proto, 1)?;
-        // `__DECLARE_TRACE` in include/linux/tracepoint.h gives both the same parameters.
-        let named = function_proto(btf, &format!("__traceiter_{name}")).and_then(|p| params(btf, &p, 1));
-        Some(named.filter(|n| n.len() == unnamed.len()).unwrap_or(unnamed))
+        seen_by_programs(btf, &proto, function_proto(btf, &format!("__traceiter_{name}")))
     })
+}
+
+fn seen_by_programs(
+    btf: &Btf<'static>,
+    unnamed: &FuncProto<'_>,
+    named: Option<FuncProto<'_>>,
+) -> Option<Vec<Param>> {
+    let unnamed = params(btf, unnamed, 1)?;
+    // `__DECLARE_TRACE` in include/linux/tracepoint.h gives both the same parameters.
+    let named = named.and_then(|p| params(btf, &p, 1));
+    Some(named.filter(|n| n.len() == unnamed.len()).unwrap_or(unnamed))
+}
+
+/// The raw tracepoints of this kernel's BTF whose names are wanted, with what their programs see, in one pass over
+/// all types.
+pub fn raw_tracepoints(wanted: impl Fn(&str) -> bool) -> Vec<(String, Option<Vec<Param>>)> {
+    let found = vmlinux(|btf| {
+        let mut callers: HashMap<&str, FuncProto<'_>> = HashMap::new();
+        let mut found = Vec::new();
+        for ty in btf.type_by_kind::<BtfType<'_>>() {
+            let name = ty.name().and_then(|n| n.to_str()).unwrap_or_default();
+            match ty.kind() {
+                BtfKind::Func => {
+                    let name = name.strip_prefix("__traceiter_").filter(|name| wanted(name));
+                    let proto = ty.next_type().and_then(|t| t.try_into().ok());
+                    callers.extend(name.zip(proto));
+                }
+                BtfKind::Typedef => {
+                    let name = name.strip_prefix("btf_trace_").filter(|name| wanted(name));
+                    let proto = ty.next_type().and_then(|t| t.next_type()?.try_into().ok());
+                    found.extend(name.map(|name| (name, proto)));
+                }
+                _ => {}
+            }
+        }
+        let seen = |(name, proto): (&str, Option<FuncProto<'_>>)| {
+            (name.to_owned(), proto.and_then(|proto| seen_by_programs(btf, &proto, callers.remove(name))))
+        };
+        Some(found.into_iter().map(seen).collect())
+    });
+    found.unwrap_or_default()
 }
 
 /// Every raw tracepoint this kernel's BTF knows.
 pub fn raw_tracepoint_names() -> Vec<String> {
-    vmlinux(|btf| {
-        let all = btf.type_by_kind::<Typedef<'_>>();
-        Some(all.filter_map(|t| Some(t.name()?.to_str()?.strip_prefix("btf_trace_")?.to_owned())).collect())
-    })
-    .unwrap_or_default()
+    raw_tracepoints(|_| true).into_iter().map(|(name, _)| name).collect()
 }
 
 fn params(btf: &Btf<'static>, proto: &FuncProto<'_>, skip: usize) -> Option<Vec<Param>> {
@@ -97,7 +170,8 @@ fn params(btf: &Btf<'static>, proto: &FuncProto<'_>, skip: usize) -> Option<Vec<
             let ty: BtfType<'_> = btf.type_by_id(p.ty)?;
             let name =
                 p.name.and_then(|n| n.to_str()).map_or_else(|| format!("arg{}", i - skip), str::to_owned);
-            Some(Param { name, type_name: c_name(&ty), kind: scalar(&ty)?, ty: Some(ty.type_id()) })
+            let (kind, show) = scalar(&ty)?;
+            Some(Param { name, type_name: c_name(&ty), kind, show, ty: Some(ty.type_id()) })
         })
         .collect()
 }
@@ -144,7 +218,25 @@ pub fn format_param(field: &FormatField) -> Option<Param> {
         let size = size.min(bytes);
         if signed { Kind::Signed(size) } else { Kind::Unsigned(size) }
     };
-    Some(Param { name: field.name.clone(), type_name: field.type_name.clone(), kind, ty: None })
+    let (kind, show) = shape::typedef(&field.type_name, kind).unwrap_or((kind, field.show.clone()));
+    Some(Param { name: field.name.clone(), type_name: field.type_name.clone(), kind, show, ty: None })
+}
+
+/// How an array of fixed length is shown that stands in a tracepoint's record; `None` for what is no array of
+/// integers.
+pub fn format_array(field: &FormatField) -> Option<Show> {
+    let (element, count) = field.type_name.strip_suffix(']')?.split_once('[')?;
+    let count: u32 = count.parse().ok().filter(|n| *n > 0)?;
+    if field.type_name.starts_with("__data_loc") || field.type_name.starts_with("__rel_loc") {
+        return None;
+    }
+    Some(match field.size / count {
+        width @ (2 | 4 | 8) if field.size == width * count => {
+            let signed = c_integer(element.trim()).map_or(field.signed, |(_, signed)| signed);
+            Show::Array { width: width as u8, signed }
+        }
+        _ => Show::Plain,
+    })
 }
 
 /// Size and sign of the integer types that the kernel's formats name.

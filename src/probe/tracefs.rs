@@ -17,7 +17,7 @@ fn mounted() -> Option<&'static str> {
 }
 
 /// Whether it is mounted at all, where it can be read or not.
-fn is_mounted() -> bool {
+pub fn is_mounted() -> bool {
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
     mounts.lines().filter_map(|line| line.split(' ').nth(1)).any(|place| PLACES.contains(&place))
 }
@@ -74,6 +74,31 @@ pub fn format(category: &str, name: &str) -> Result<Option<String>> {
             Err(e) => Err(Error::caused(ErrorKind::Precondition, format!("reading {}", path.display()), e)
                 .with_help("tracefs belongs to root: run as root, or use rt: or s:")),
         }
+    })
+}
+
+/// Every tracepoint that programs can be put on, as category and name.
+pub fn events() -> Result<Vec<(String, String)>> {
+    let text = read("available_events")?;
+    Ok(text
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .map(|(c, n)| (c.to_owned(), n.to_owned()))
+        .collect())
+}
+
+/// The table of what the kernel's function tracer knows; `None` where it cannot be read.
+pub fn traced_functions() -> Option<String> {
+    read("available_filter_functions").ok().filter(|text| !text.is_empty())
+}
+
+fn read(file: &str) -> Result<String> {
+    with(|tracefs| {
+        let path = tracefs.join(file);
+        fs::read_to_string(&path).map_err(|e| {
+            Error::caused(ErrorKind::Precondition, format!("reading {}", path.display()), e)
+                .with_help("tracefs belongs to root: run as root, or use rt: or s:")
+        })
     })
 }
 

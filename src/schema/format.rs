@@ -1,5 +1,7 @@
 //! The `format` text of a tracepoint, as tracefs gives it.
 
+use super::Show;
+
 /// One field of a tracepoint's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormatField {
@@ -13,6 +15,8 @@ pub struct FormatField {
     pub size: u32,
     /// Whether an integer is signed.
     pub signed: bool,
+    /// The names that the print fmt gives to its values or bits.
+    pub show: Show,
 }
 
 /// The fields of a format text after the common ones; lines that are none are passed over.
@@ -41,6 +45,7 @@ fn field(line: &str) -> Option<FormatField> {
         offset,
         size,
         signed,
+        show: Show::Plain,
     })
 }
 

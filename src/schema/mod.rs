@@ -1,18 +1,24 @@
 //! What an event's bytes mean: the one description that decoding, text, JSON and file formats share.
 //!
-//! In come the kernel's own types; out comes a list of fields with their place in the raw bytes.
+//! In come the kernel's own types; out comes a list of fields with their place in the raw bytes: a [`Kind`] says
+//! how the bytes are read, a [`Show`] how people see the value.
 //!
 //! **Invariants.** No second table of fields anywhere: whoever prints, writes or decodes an event asks here.
 //! A schema never changes once its probe is attached. Nothing here reads a ring or calls the kernel.
 
+pub mod errno;
 pub mod format;
+mod names;
 mod shapes;
+mod show;
+mod value;
 mod wire;
 
+pub use names::{Bits, Names};
 pub use shapes::{Shape, Shapes};
+pub use show::Show;
+pub use value::{OwnedValue, Stack, Value};
 pub use wire::{Carries, LEVELS, Wire};
-
-use crate::record::Body;
 
 /// One kind of event: a probe and what its events carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +40,8 @@ pub struct Field {
     pub type_name: String,
     /// How its bytes are read.
     pub kind: Kind,
+    /// How its value is shown.
+    pub show: Show,
     /// Its first byte, counted from the first raw byte; of a string or buffer, that of its slot.
     pub offset: u32,
     /// Where it may have been impossible to read: the slot of such bits, and its bit there.
@@ -50,10 +58,8 @@ pub enum Kind {
     Signed(u8),
     /// A C `bool`, one byte.
     Bool,
-    /// An address, 8 bytes, shown in hexadecimal.
+    /// An address, 8 bytes.
     Pointer,
-    /// An unsigned integer of 1, 2, 4 or 8 bytes, shown in hexadecimal.
-    Hex(u8),
     /// An unsigned integer of 2, 4 or 8 bytes in network order.
     BigEndian(u8),
     /// A string: its slot holds its offset << 32 and its length, the NUL included where there is one.
@@ -75,81 +81,34 @@ pub enum Kind {
         /// Whether its highest bit is a sign.
         signed: bool,
     },
+    /// A stack: a slot as a string's, whose bytes are addresses of eight bytes, innermost first.
+    Stack {
+        /// Whether they are addresses of the process, and not of the kernel.
+        user: bool,
+    },
 }
 
 impl Kind {
     /// How many bytes a field of this kind takes.
     pub fn size(self) -> usize {
         match self {
-            Kind::Unsigned(n) | Kind::Signed(n) | Kind::Hex(n) | Kind::BigEndian(n) => usize::from(n),
+            Kind::Unsigned(n) | Kind::Signed(n) | Kind::BigEndian(n) => usize::from(n),
             Kind::Bool => 1,
-            Kind::Pointer | Kind::Text | Kind::Bytes => 8,
+            Kind::Pointer | Kind::Text | Kind::Bytes | Kind::Stack { .. } => 8,
             Kind::Chars(n) | Kind::Inline(n) => usize::from(n),
             Kind::Rest => 0,
             Kind::Bits { first, width, .. } => (usize::from(first) + usize::from(width)).div_ceil(8),
         }
     }
 
-    /// Of how many bytes the integer is that it shows; 0 of strings and bytes.
+    /// Of how many bytes the integer is that it shows; 0 of strings, bytes and stacks.
     pub fn integer_size(self) -> usize {
         match self {
-            Kind::Text | Kind::Bytes | Kind::Chars(_) | Kind::Inline(_) | Kind::Rest => 0,
+            Kind::Text | Kind::Bytes | Kind::Chars(_) | Kind::Inline(_) | Kind::Rest | Kind::Stack { .. } => {
+                0
+            }
             Kind::Bits { width, .. } => usize::from(width).div_ceil(8).next_power_of_two(),
             other => other.size(),
-        }
-    }
-}
-
-/// A field's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Value<'a> {
-    /// An unsigned integer.
-    Unsigned(u64),
-    /// A signed integer.
-    Signed(i64),
-    /// A truth.
-    Bool(bool),
-    /// An address.
-    Pointer(u64),
-    /// A string without its NUL; any bytes.
-    Text(Body<'a>),
-    /// Bytes.
-    Bytes(Body<'a>),
-    /// It could not be read: a bad pointer on the way, or memory that was not there.
-    Fault,
-}
-
-/// A field's value that outlives its event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OwnedValue {
-    /// As [`Value::Unsigned`].
-    Unsigned(u64),
-    /// As [`Value::Signed`].
-    Signed(i64),
-    /// As [`Value::Bool`].
-    Bool(bool),
-    /// As [`Value::Pointer`].
-    Pointer(u64),
-    /// As [`Value::Text`].
-    Text(Vec<u8>),
-    /// As [`Value::Bytes`].
-    Bytes(Vec<u8>),
-    /// As [`Value::Fault`].
-    Fault,
-}
-
-impl From<Value<'_>> for OwnedValue {
-    fn from(value: Value<'_>) -> OwnedValue {
-        match value {
-            Value::Unsigned(n) => OwnedValue::Unsigned(n),
-            Value::Signed(n) => OwnedValue::Signed(n),
-            Value::Bool(b) => OwnedValue::Bool(b),
-            Value::Pointer(p) => OwnedValue::Pointer(p),
-            Value::Text(bytes) => OwnedValue::Text(bytes.to_contiguous().into_owned()),
-            Value::Bytes(bytes) => OwnedValue::Bytes(bytes.to_contiguous().into_owned()),
-            Value::Fault => OwnedValue::Fault,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the events of a foreign array may be: a struct that was declared, or that of its size, or bytes.
 
-use super::{Field, Kind, Schema};
+use super::{Field, Kind, Schema, Show};
 
 /// A struct that an event may be, and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,8 +54,8 @@ impl Shapes {
 
     /// A schema for bytes of which nothing is known.
     pub fn bytes(name: String, spec: String) -> Schema {
-        let field =
-            Field { name: "raw".into(), type_name: "".into(), kind: Kind::Rest, offset: 0, fault: None };
+        let (kind, show) = (Kind::Rest, Show::Plain);
+        let field = Field { name: "raw".into(), type_name: "".into(), kind, show, offset: 0, fault: None };
         Schema { name, spec, fields: vec![field] }
     }
 

@@ -3,7 +3,7 @@
 use super::{Marks, Session, books_foreign as foreign};
 use crate::{
     ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
-    probe::Probes,
+    probe::{Loaded, Probes},
     sink::Sink,
 };
 
@@ -22,7 +22,10 @@ pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
                 spec: attached.schema.spec.clone(),
                 attached: attached.how.clone(),
                 accounts: cpus(session).map(|cpu| probes.accounts(cpu, i + 1)).sum(),
-                missed: probes.recursion_misses(i + 1),
+                pattern: attached.pattern.clone(),
+                waiting: probes.served_by(i + 1).and_then(Loaded::waiting),
+                missed: probes.served_by(i + 1).and_then(Loaded::missed),
+                recursion_misses: probes.served_by(i + 1).and_then(Loaded::recursion_misses),
             })
             .collect(),
         cpus: cpus(session).filter_map(|cpu| cpu_report(session, cpu)).collect(),
@@ -80,6 +83,7 @@ fn cpu_report(session: &Session, cpu: u32) -> Option<CpuReport> {
 pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity> {
     let mut all = vec![
         accounts(session),
+        pairs(session),
         lost(session, report, marks),
         records(session, report),
         sequence(session, report),
@@ -104,6 +108,29 @@ fn accounts(session: &Session) -> Identity {
         }
     }
     identity
+}
+
+/// Of probes that pair returns with entries.
+fn pairs(session: &Session) -> Identity {
+    let mut identity = Identity::new("pairs", "entries stored = paired + unreturned + waiting");
+    for loaded in session.probes.loaded() {
+        let a = served(session, loaded);
+        if a.stored == 0 {
+            continue;
+        }
+        let place = format!("probe {}", loaded.ids().start);
+        match loaded.waiting() {
+            Some(waiting) => identity.check(place, a.stored, a.paired + a.unreturned + waiting),
+            None => identity.unknown(format!("{place}: the entries that wait cannot be counted")),
+        }
+    }
+    identity
+}
+
+/// The accounts of all probes that a program serves.
+fn served(session: &Session, loaded: &Loaded) -> Accounts {
+    let each = |id| cpus(session).map(move |cpu| session.probes.accounts(cpu, id));
+    loaded.ids().flat_map(each).sum()
 }
 
 fn lost(session: &Session, report: &Report, marks: &Marks) -> Identity {
@@ -221,9 +248,10 @@ fn corruption(report: &Report) -> Identity {
 
 fn runs(session: &Session) -> Identity {
     let mut identity = Identity::new("runs", "the kernel's run count = fired");
-    for id in 0..session.probes.ids().min(session.probes.attached().len() + 1) {
-        let fired: u64 = cpus(session).map(|cpu| session.probes.accounts(cpu, id).fired).sum();
-        match session.probes.runs(id) {
+    let own: u64 = cpus(session).map(|cpu| session.probes.accounts(cpu, Probes::OWN).fired).sum();
+    let all = session.probes.loaded().iter().map(|l| (l.ids().start, l.runs(), served(session, l).fired));
+    for (id, runs, fired) in std::iter::once((Probes::OWN, session.probes.own_runs(), own)).chain(all) {
+        match runs {
             Some(runs) => identity.check(format_args!("probe {id}"), runs, fired),
             None => identity.unknown(format!("probe {id}: the kernel does not tell")),
         }

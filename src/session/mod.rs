@@ -40,7 +40,7 @@ use self::{
 use crate::{
     Error, Result,
     ledger::{Report, Tail},
-    probe::{Filter, MAX_RAW, Probes, Provider, Spec, foreign::Settings},
+    probe::{self, Filter, Found, MAX_RAW, Outcome, Probes, Provider, Spec, foreign::Settings},
     ring::{self, Budget, Drained, Set},
     sink::{Header, Note, Probe, Sink},
 };
@@ -144,16 +144,28 @@ impl Session {
         })
     }
 
-    /// Attaches one more probe, or a user's object; its events flow from now on.
+    /// Attaches all that a spec matches, or a user's object; its events flow from now on.
     ///
     /// # Errors
     ///
     /// Attach or Precondition: why not, and the way out.
-    pub fn attach(&mut self, spec: &Spec) -> Result<()> {
-        match spec.provider {
-            Provider::Object => self.attach_object(spec),
-            _ => self.probes.attach(spec).map(|_| ()),
+    pub fn attach(&mut self, spec: &Spec) -> Result<Outcome> {
+        self.attach_found(&probe::find(spec)?, &mut |_, _| {})
+    }
+
+    /// Attaches what was found of a spec; `progress` is told how many of how many are done, where there are
+    /// several. Of what a pattern matches some may be refused: the outcome says which and why.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::attach`].
+    pub fn attach_found(&mut self, found: &Found, progress: &mut dyn FnMut(usize, usize)) -> Result<Outcome> {
+        let spec = found.spec();
+        if spec.provider == Provider::Object {
+            self.attach_object(spec)?;
+            return Ok(Outcome::none(self.probes.attached().len()));
         }
+        self.probes.attach(found, progress)
     }
 
     /// Prepares a session and attaches all specs, or none.
@@ -162,9 +174,11 @@ impl Session {
     ///
     /// As [`Session::prepare`] and [`Session::attach`].
     pub fn start(options: Options, specs: &[Spec]) -> Result<Session> {
-        let probes = options.probes.max(specs.iter().filter(|s| s.provider != Provider::Object).count());
+        let found: Vec<Found> = specs.iter().map(probe::find).collect::<Result<_>>()?;
+        let own = found.iter().filter(|f| f.spec().provider != Provider::Object);
+        let probes = options.probes.max(own.map(|f| f.each().len()).sum());
         let mut session = Session::prepare(Options { probes, ..options })?;
-        specs.iter().try_for_each(|spec| session.attach(spec))?;
+        found.iter().try_for_each(|found| session.attach_found(found, &mut |_, _| {}).map(|_| ()))?;
         Ok(session)
     }
 

@@ -2,8 +2,8 @@
 //!
 //! | type | keys |
 //! |---|---|
-//! | `header`, first | `schema`, `version`, `host`, `release`, `boot_id`, `clock` {`monotonic`, `realtime`}, `probes` [{`name`, `spec`, `attached`, `fields` [{`name`, `type`, `kind`}]}] |
-//! | `event` | `cpu`, `time`, `seq`, `level` where it is not 0, `event`, `pid`, `tid`, `uid`, `cgroup`, `comm`, `args`, `bytes` where a string is not exact |
+//! | `header`, first | `schema`, `version`, `host`, `release`, `boot_id`, `clock` {`monotonic`, `realtime`}, `probes` [{`name`, `spec`, `attached`, `fields` [{`name`, `type`, `kind`, `show` where it is not plain}]}] |
+//! | `event` | `cpu`, `time`, `seq`, `level` where it is not 0, `event`, `pid`, `tid`, `uid`, `cgroup`, `comm`, `args`, `faults` where a field could not be read, `shown` where a number has a name, `bytes` where a string is not exact |
 //! | `gap` | `cpu`, `cause`, `count`, `seq` [first, last], `level` where it is not 0, `after`, `before`; each but the first two may be null |
 //! | `error`, `probe` | `message` |
 //! | `stats` | the ledger while events are in flight |
@@ -16,19 +16,28 @@
 //! `"0xffff888100"`. Other integers are numbers, exact in the text; with [`Options::int_strings`] those of 64
 //! bits are decimal strings wherever they stand. The form of strings is told in [`escape`].
 //!
+//! Numbers stay numbers: what people see of them, a name, bits, a time, stands in `shown` under the field's own
+//! name, for example `"args":{"ret":-2,"mode":420},"shown":{"ret":"-ENOENT","mode":"0644"}`; a value that has no
+//! other form has no entry there. Addresses of the network, of sockets and times with seconds of their own are
+//! strings in `args` itself, arrays of integers are arrays. Stacks are arrays of frames, innermost first.
+//!
 //! **Invariants.** Keys and their meaning never change within a schema version; new ones may come. Every line
 //! is valid UTF-8 and valid JSON, whatever the names are.
 
-use std::io::{self, Write};
-
 use serde::Serialize;
-use serde_json::ser::Formatter;
 
-use super::{Encode, Header, Note, escape, number::decimal};
+use super::{
+    Encode, Header, Note, escape,
+    lines::{
+        ClockLine, FieldLine, FooterLine, Form, HeaderLine, MessageLine, ProbeLine, StatsLine, kind_name,
+    },
+    number::decimal,
+    shown::{array, replaces, shown},
+};
 use crate::{
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
-    schema::{Kind, Value},
+    schema::{Field, Show, Stack, Value},
 };
 
 /// How objects are written.
@@ -77,7 +86,16 @@ impl Json {
     }
 
     /// Appends a value; false where it is a string that was no UTF-8.
-    fn value(self, value: &Value<'_>, wide: bool, out: &mut Vec<u8>) -> bool {
+    fn value(self, field: &Field, value: &Value<'_>, out: &mut Vec<u8>) -> bool {
+        let wide = field.kind.integer_size() == 8;
+        match (value, &field.show) {
+            (Value::Bytes(bytes), &Show::Array { width, signed }) => {
+                array(bytes, width, signed, self.options.int_strings && width == 8, out);
+                return true;
+            }
+            (_, show) if replaces(show) && in_quotes(out, |out| shown(field, value, out)) => return true,
+            _ => {}
+        }
         match *value {
             Value::Unsigned(n) if wide => self.int(n, out),
             Value::Signed(n) if wide => self.int(n, out),
@@ -91,6 +109,7 @@ impl Json {
             }
             Value::Text(bytes) => return escape::json(&bytes.to_contiguous(), out),
             Value::Bytes(bytes) => escape::json_hex(&bytes.to_contiguous(), out),
+            Value::Stack(stack) => frames(stack, out),
             Value::Fault => key(b"null", out),
         }
         true
@@ -129,6 +148,27 @@ impl Json {
         out.push(b']');
     }
 
+    /// What people see of numbers that have another form; nothing where none has.
+    fn shown(event: &Event<'_>, out: &mut Vec<u8>) {
+        let start = out.len();
+        key(b",\"shown\":{", out);
+        let mut none = true;
+        for (field, value) in event.fields().filter(|(f, _)| !replaces(&f.show)) {
+            let before = out.len();
+            key(if none { b"" } else { b"," }, out);
+            escape::json(field.name.as_bytes(), out);
+            out.push(b':');
+            match in_quotes(out, |out| shown(field, &value, out)) {
+                true => none = false,
+                false => out.truncate(before),
+            }
+        }
+        match none {
+            true => out.truncate(start),
+            false => out.push(b'}'),
+        }
+    }
+
     /// The exact bytes of the strings that were no UTF-8, in the event's own shape.
     fn exact_bytes(event: &Event<'_>, out: &mut Vec<u8>) {
         key(b",\"bytes\":{", out);
@@ -163,6 +203,34 @@ impl Json {
     }
 }
 
+/// Appends what `fill` does as a JSON string. False, and nothing appended, where it does nothing.
+fn in_quotes(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+    let start = out.len();
+    out.push(b'"');
+    if !fill(out) {
+        out.truncate(start);
+        return false;
+    }
+    if out[start + 1..].iter().any(|b| !matches!(b, b' '..=b'~') || matches!(b, b'"' | b'\\')) {
+        let text = out.split_off(start);
+        escape::json(&text[1..], out);
+    } else {
+        out.push(b'"');
+    }
+    true
+}
+
+/// The frames of a stack, innermost first.
+fn frames(stack: Stack<'_>, out: &mut Vec<u8>) {
+    out.push(b'[');
+    for (i, address) in stack.addresses().enumerate() {
+        key(if i > 0 { b",{\"addr\":\"" } else { b"{\"addr\":\"" }, out);
+        escape::address(address, out);
+        key(b"\"}", out);
+    }
+    out.push(b']');
+}
+
 #[inline]
 fn cpu(cpu: u32, out: &mut Vec<u8>) {
     match cpu {
@@ -183,7 +251,12 @@ impl Encode for Json {
             spec: &p.schema.spec,
             attached: p.attached,
             fields: (p.schema.fields.iter())
-                .map(|f| FieldLine { name: &f.name, type_name: &f.type_name, kind: kind_name(f.kind) })
+                .map(|f| FieldLine {
+                    name: &f.name,
+                    type_name: &f.type_name,
+                    kind: kind_name(f),
+                    show: f.show.word(),
+                })
                 .collect(),
         });
         let line = HeaderLine {
@@ -215,19 +288,23 @@ impl Encode for Json {
         escape::json(event.schema.name.as_bytes(), out);
         let mut exact = self.task(event, out);
         key(b",\"args\":{", out);
-        let mut faulty = false;
+        let (mut faulty, mut named) = (false, false);
         for (i, (field, value)) in event.fields().enumerate() {
             if i > 0 {
                 out.push(b',');
             }
             escape::json(field.name.as_bytes(), out);
             out.push(b':');
-            exact &= self.value(&value, field.kind.integer_size() == 8, out);
+            exact &= self.value(field, &value, out);
             faulty |= matches!(value, Value::Fault);
+            named |= !matches!(field.show, Show::Plain) && !replaces(&field.show);
         }
         out.push(b'}');
         if faulty {
             Json::faults(event, out);
+        }
+        if named {
+            Json::shown(event, out);
         }
         if !exact {
             Json::exact_bytes(event, out);
@@ -281,114 +358,5 @@ impl Encode for Json {
             report,
         };
         self.line(&line, out);
-    }
-}
-
-fn kind_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Unsigned(1) => "u8",
-        Kind::Unsigned(2) => "u16",
-        Kind::Unsigned(4) => "u32",
-        Kind::Unsigned(_) => "u64",
-        Kind::Signed(1) => "s8",
-        Kind::Signed(2) => "s16",
-        Kind::Signed(4) => "s32",
-        Kind::Signed(_) => "s64",
-        Kind::Bool => "bool",
-        Kind::Pointer => "pointer",
-        Kind::Hex(1) => "x8",
-        Kind::Hex(2) => "x16",
-        Kind::Hex(4) => "x32",
-        Kind::Hex(_) => "x64",
-        Kind::BigEndian(2) => "be16",
-        Kind::BigEndian(4) => "be32",
-        Kind::BigEndian(_) => "be64",
-        Kind::Text | Kind::Chars(_) => "string",
-        Kind::Bytes | Kind::Inline(_) | Kind::Rest => "bytes",
-        Kind::Bits { signed: false, .. } => kind_name(Kind::Unsigned(kind.integer_size() as u8)),
-        Kind::Bits { signed: true, .. } => kind_name(Kind::Signed(kind.integer_size() as u8)),
-    }
-}
-
-#[derive(Serialize)]
-struct HeaderLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    schema: &'a str,
-    version: &'a str,
-    host: &'a str,
-    release: &'a str,
-    boot_id: &'a str,
-    clock: ClockLine,
-    probes: Vec<ProbeLine<'a>>,
-}
-
-#[derive(Serialize)]
-struct ClockLine {
-    monotonic: u64,
-    realtime: u64,
-}
-
-#[derive(Serialize)]
-struct ProbeLine<'a> {
-    name: &'a str,
-    spec: &'a str,
-    attached: &'a str,
-    fields: Vec<FieldLine<'a>>,
-}
-
-#[derive(Serialize)]
-struct FieldLine<'a> {
-    name: &'a str,
-    #[serde(rename = "type")]
-    type_name: &'a str,
-    kind: &'a str,
-}
-
-#[derive(Serialize)]
-struct MessageLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    message: &'a str,
-}
-
-#[derive(Serialize)]
-struct StatsLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    #[serde(flatten)]
-    report: &'a Report,
-}
-
-#[derive(Serialize)]
-struct FooterLine<'a> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    balanced: bool,
-    events: u64,
-    missing: u64,
-    #[serde(flatten)]
-    report: &'a Report,
-}
-
-/// The same rules for what serde writes as for what is written by hand above.
-struct Form {
-    int_strings: bool,
-}
-
-impl Formatter for Form {
-    fn write_u64<W: ?Sized + Write>(&mut self, to: &mut W, n: u64) -> io::Result<()> {
-        if self.int_strings { write!(to, "\"{n}\"") } else { write!(to, "{n}") }
-    }
-
-    fn write_i64<W: ?Sized + Write>(&mut self, to: &mut W, n: i64) -> io::Result<()> {
-        if self.int_strings { write!(to, "\"{n}\"") } else { write!(to, "{n}") }
-    }
-
-    fn write_string_fragment<W: ?Sized + Write>(&mut self, to: &mut W, text: &str) -> io::Result<()> {
-        // Quotes, backslashes and C0 come by another way; what is left is what a terminal might act on.
-        let mut escaped = Vec::with_capacity(text.len());
-        escape::json_fragment(text, &mut escaped);
-        to.write_all(&escaped)
     }
 }

@@ -16,13 +16,14 @@ use anstyle::{AnsiColor, Style};
 use super::{
     Encode, Header, Note, TimeFormat, escape,
     number::{decimal, fill_up, padded},
+    shown::shown,
     when::Stamp,
 };
 use crate::{
     Error, Result,
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
-    schema::Value,
+    schema::{Field, Value},
 };
 
 /// What one column shows.
@@ -203,12 +204,12 @@ impl Encode for Text {
                         if i > 0 {
                             out.push(b' ');
                         }
-                        value(&field.name, v, out);
+                        value(field, v, out);
                     }
                 }
                 Column::Field(wanted) => {
                     if let Some((field, v)) = event.fields().find(|(f, _)| f.name == *wanted) {
-                        value(&field.name, v, out);
+                        value(field, v, out);
                     }
                 }
             }
@@ -307,9 +308,12 @@ fn styled(style: Style, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let _ = write!(out, "{style:#}");
 }
 
-fn value(name: &str, value: Value<'_>, out: &mut Vec<u8>) {
-    escape::text(name.as_bytes(), out);
+fn value(field: &Field, value: Value<'_>, out: &mut Vec<u8>) {
+    escape::text(field.name.as_bytes(), out);
     out.push(b'=');
+    if shown(field, &value, out) {
+        return;
+    }
     match value {
         Value::Unsigned(n) => decimal(n, out),
         Value::Signed(n) => decimal(n, out),
@@ -317,6 +321,13 @@ fn value(name: &str, value: Value<'_>, out: &mut Vec<u8>) {
         Value::Pointer(p) => escape::address(p, out),
         Value::Text(bytes) => quoted(&bytes.to_contiguous(), out),
         Value::Bytes(bytes) => bytes.bytes().for_each(|b| escape::hex_byte(b, out)),
+        Value::Stack(stack) => {
+            for (i, address) in stack.addresses().enumerate() {
+                out.push(if i > 0 { b';' } else { b'[' });
+                escape::address(address, out);
+            }
+            out.extend_from_slice(if stack.is_empty() { b"[]" } else { b"]" });
+        }
         Value::Fault => out.extend_from_slice(b"<fault>"),
     }
 }

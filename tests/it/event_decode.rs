@@ -3,13 +3,14 @@
 use tracer::{
     event::{Event, Wire},
     record::Body,
-    schema::{Field, Kind, OwnedValue, Schema, Value},
+    schema::{Field, Kind, OwnedValue, Schema, Show, Value},
 };
 
 use crate::sink_fixture::{WRITE, raw};
 
 fn schema(kind: Kind, offset: u32) -> Schema {
-    let field = Field { name: "x".into(), type_name: "t".into(), kind, offset, fault: None };
+    let field =
+        Field { name: "x".into(), type_name: "t".into(), kind, show: Show::Plain, offset, fault: None };
     Schema { name: "e".into(), spec: "k:e".into(), fields: vec![field] }
 }
 
@@ -119,6 +120,7 @@ fn strings_end_at_their_nul_and_faults_are_no_values() {
         name: "path".into(),
         type_name: "const char *".into(),
         kind,
+        show: Show::Plain,
         offset: at + 8,
         fault: Some((at, 3)),
     };
@@ -137,4 +139,34 @@ fn strings_end_at_their_nul_and_faults_are_no_values() {
     let mut bad = good;
     bad[Wire::SIZE + 12] = 0xff;
     assert_eq!(decoded(&bad, Kind::Text), []);
+}
+
+#[test]
+fn a_stack_is_whole_addresses_innermost_first() {
+    let at = Wire::SIZE as u32;
+    let field = |user| Field {
+        name: "stack".into(),
+        type_name: String::new(),
+        kind: Kind::Stack { user },
+        show: Show::Plain,
+        offset: at + 8,
+        fault: Some((at, 0)),
+    };
+    let calls = [0xffff_ffff_8123_4567_u64, 0xffff_ffff_8100_0001];
+    let mut bytes: Vec<u8> = calls.iter().flat_map(|a| a.to_ne_bytes()).collect();
+    // A walk that was cut off within an address: that one does not count.
+    bytes.extend([1, 2, 3]);
+    for user in [false, true] {
+        let schema = Schema { name: "e".into(), spec: "k:e".into(), fields: vec![field(user)] };
+        let raw = with_text(0, &bytes);
+        for at in 0..=raw.len() {
+            let (first, second) = raw.split_at(at);
+            let event = Event::decode(0, None, Body::wrapped(first, second), |_| Some(&schema)).unwrap();
+            let Some((_, Value::Stack(stack))) = event.fields().next() else { panic!("no stack") };
+            assert_eq!((stack.user, stack.len()), (user, 2));
+            assert!(stack.addresses().eq(calls), "wrapped at {at}");
+            assert!(stack.addresses().rev().eq([calls[1], calls[0]]));
+            assert_eq!(OwnedValue::from(Value::Stack(stack)), OwnedValue::Stack(calls.to_vec()));
+        }
+    }
 }

@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use tracer::{
     event::{Carries, Event, NO_CPU, Wire},
     record::Body,
-    schema::{Field, Kind, OwnedValue, Schema},
+    schema::{Field, Kind, OwnedValue, Schema, Show},
     sink::{
         Encode,
         hex::Hex,
@@ -21,6 +21,7 @@ fn schema(kinds: &[(Kind, u32)]) -> Schema {
         name: format!("f{i}"),
         type_name: "t".into(),
         kind,
+        show: Show::Plain,
         offset,
         fault: None,
     };

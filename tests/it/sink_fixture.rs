@@ -6,7 +6,7 @@ use tracer::{
     event::{Cause, Event, Gap},
     ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
     record::Body,
-    schema::{Field, Kind, Schema},
+    schema::{Field, Kind, Schema, Show},
     sink::{Clock, Encode, Header, Note, Probe, Sink},
 };
 
@@ -16,6 +16,7 @@ pub static WRITE: LazyLock<Schema> = LazyLock::new(|| {
         name: name.into(),
         type_name: type_name.into(),
         kind,
+        show: Show::Plain,
         offset,
         fault: None,
     };
@@ -98,6 +99,9 @@ pub fn report() -> Report {
             spec: "s:write".into(),
             attached: "kprobe on __x64_sys_write".into(),
             accounts,
+            pattern: None,
+            waiting: None,
+            recursion_misses: None,
             missed: None,
         }],
         feeds: vec![],

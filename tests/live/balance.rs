@@ -234,7 +234,7 @@ fn every_kind_of_probe_runs(ctx: &Context) -> Outcome {
     for spec in SPECS {
         let spec = spec.replace("LIBC", &c_library()?);
         match session.attach(&spec.parse()?) {
-            Ok(()) => {}
+            Ok(_) => {}
             Err(e) if matches!(e.kind(), ErrorKind::Attach | ErrorKind::Precondition) => {
                 refused.push(format!("{spec}: {e:#}"));
             }

@@ -22,6 +22,8 @@
 //! | `theft` | a slot that somebody else empties |
 //! | `rights` | users without rights, lockdown, rights given up |
 //! | `refusals` | what cannot be, its reason and its exit code |
+//! | `returns` | returns with the arguments of their entries, and how long the call took |
+//! | `doctor` | what can be probed, and what a host allows, told before anything is traced |
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
@@ -33,6 +35,7 @@ mod child;
 mod command;
 mod context;
 mod damage;
+mod doctor;
 mod fields;
 mod filters;
 mod guest;
@@ -51,6 +54,7 @@ mod preempt;
 mod probes;
 mod program;
 mod refusals;
+mod returns;
 mod rights;
 mod rings;
 mod sessions;
@@ -88,6 +92,8 @@ const TESTS: &[&[Test]] = &[
     hostile::TESTS,
     pinned::TESTS,
     usdt::TESTS,
+    doctor::TESTS,
+    returns::TESTS,
     fields::TESTS,
     filters::TESTS,
     command::TESTS,

@@ -22,6 +22,20 @@ extern "C" fn tracer_live_target(first: u64, second: u64) -> u64 {
     std::hint::black_box(2 * first + second)
 }
 
+/// A function that calls itself: with n, n deep.
+pub const RECURSIVE: &str = "tracer_live_recursive";
+
+/// What it returns is its argument and all below it summed.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn tracer_live_recursive(n: u64) -> u64 {
+    match std::hint::black_box(n) {
+        0 => 0,
+        n => n + std::hint::black_box(tracer_live_recursive(n - 1)),
+    }
+}
+
 /// The arguments that make this program do `what`.
 pub fn args<'a>(what: &[&'a str]) -> Vec<&'a str> {
     [NAME].iter().chain(what).copied().collect()
@@ -34,6 +48,9 @@ pub fn main() -> Option<ExitCode> {
     let number = |text: &str| text.parse().expect("a number");
     match words[..] {
         [NAME, "calls", n] => calls(number(n)),
+        [NAME, "recursion", depth, n] => (0..number(n)).for_each(|_| {
+            std::hint::black_box(tracer_live_recursive(number(depth)));
+        }),
         [NAME, "threads", threads, n] => threads_on_one_cpu(number(threads), number(n)),
         [NAME, "wait", file, threads, n] => threads_that_wait(file, number(threads), number(n)),
         [NAME, "greets", n] => greets(number(n)),

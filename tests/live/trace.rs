@@ -138,8 +138,14 @@ pub struct Accounts {
     pub failed: BTreeMap<String, u64>,
     /// Calls of 32-bit tasks.
     pub compat: u64,
-    /// Hits that the kernel dropped.
-    pub missed: Option<u64>,
+    /// Entries kept for their returns.
+    pub stored: u64,
+    /// Returns that met their entry.
+    pub paired: u64,
+    /// Entries whose return had not come.
+    pub waiting: Option<u64>,
+    /// Hits that were skipped as recursion.
+    pub recursion_misses: Option<u64>,
 }
 
 /// A CPU's counts.

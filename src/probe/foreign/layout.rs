@@ -1,7 +1,8 @@
 //! A struct of an object's BTF to the fields of a schema.
 //!
 //! Members keep their places; a member of a struct within has its path as its name, `a.b`, an element of an array
-//! its index, `a[2]`. What is no number, truth, address or string is shown as bytes.
+//! its index, `a[2]`, unless they are numbers: those are one field. What is no number, truth, address, string or array
+//! of numbers is shown as bytes.
 
 use libbpf_rs::btf::{
     Btf, BtfKind, BtfType, HasSize, TypeId,
@@ -9,10 +10,10 @@ use libbpf_rs::btf::{
 };
 
 use super::super::{
-    locate::{is_char, scalar, size_of},
+    shape::{self, is_char, scalar, size_of},
     signature::c_name,
 };
-use crate::schema::{Field, Kind};
+use crate::schema::{Field, Kind, Show};
 
 /// The most fields of one struct.
 const FIELDS: usize = 256;
@@ -20,7 +21,7 @@ const FIELDS: usize = 256;
 const DEPTH: usize = 16;
 /// Types of one chain.
 const CHAIN: usize = 64;
-/// Arrays of more elements are shown as bytes.
+/// Arrays of more elements than these, that are no numbers, are shown as bytes.
 const ELEMENTS: usize = 16;
 
 /// Whether every chain of typedefs, modifiers and pointers ends: whoever follows one does not ask.
@@ -53,12 +54,18 @@ struct Walk<'b, 'a> {
 }
 
 impl<'b> Walk<'b, '_> {
-    fn push(&mut self, name: &str, type_name: String, kind: Kind, offset: usize) -> Result<(), String> {
+    fn push(
+        &mut self,
+        name: &str,
+        type_name: String,
+        (kind, show): (Kind, Show),
+        offset: usize,
+    ) -> Result<(), String> {
         if self.fields.len() == FIELDS {
             return Err(format!("it has more than {FIELDS} fields"));
         }
         let offset = u32::try_from(offset).map_err(|_| "it is larger than any event")?;
-        self.fields.push(Field { name: name.to_owned(), type_name, kind, offset, fault: None });
+        self.fields.push(Field { name: name.to_owned(), type_name, kind, show, offset, fault: None });
         Ok(())
     }
 
@@ -90,9 +97,10 @@ impl<'b> Walk<'b, '_> {
             return Ok(());
         }
         let ty = self.named(ty)?;
-        let signed = matches!(scalar(&ty), Some(Kind::Signed(_)));
+        let (kind, show) = scalar(&ty).unwrap_or((Kind::Unsigned(8), Show::Plain));
+        let signed = matches!(kind, Kind::Signed(_));
         let kind = Kind::Bits { first: (bit % 8) as u8, width, signed };
-        self.push(name, format!("{}:{width}", c_name(&ty)), kind, bit / 8)
+        self.push(name, format!("{}:{width}", c_name(&ty)), (kind, show), bit / 8)
     }
 
     fn named(&self, ty: TypeId) -> Result<BtfType<'b>, String> {
@@ -103,28 +111,40 @@ impl<'b> Walk<'b, '_> {
         let depth = depth.checked_sub(1).ok_or("its members lie too deep within each other")?;
         let ty = self.named(ty)?;
         let bare = ty.skip_mods_and_typedefs();
+        if let Some((size, show)) =
+            shape::structure(&ty).filter(|(n, _)| size_of(&bare) == Some(usize::from(*n)))
+        {
+            return self.push(name, c_name(&ty), (Kind::Inline(size), show), at);
+        }
         if let Ok(whole) = Composite::try_from(bare) {
             return self.members(name, 8 * at, &whole, depth);
         }
         if let Ok(array) = Array::try_from(bare) {
             return self.elements(name, at, &array, depth);
         }
-        if let Some(kind) = scalar(&ty) {
-            return self.push(name, c_name(&ty), kind, at);
+        if let Some(how) = scalar(&ty) {
+            return self.push(name, c_name(&ty), how, at);
         }
         let size = match bare.kind() {
             BtfKind::Int => Int::try_from(bare).map(|i| usize::from(i.bits).div_ceil(8)).unwrap_or(0),
             BtfKind::Float => Float::try_from(bare).map(|f| f.size()).unwrap_or(0),
             _ => 0,
         };
-        self.inline(name, c_name(&ty), at, size)
+        self.inline(name, c_name(&ty), Show::Plain, at, size)
     }
 
     /// Bytes of which nothing better is known.
-    fn inline(&mut self, name: &str, type_name: String, at: usize, size: usize) -> Result<(), String> {
+    fn inline(
+        &mut self,
+        name: &str,
+        type_name: String,
+        show: Show,
+        at: usize,
+        size: usize,
+    ) -> Result<(), String> {
         match u16::try_from(size) {
             Ok(0) => Err(format!("'{name}' is a {type_name}, which has no size")),
-            Ok(size) => self.push(name, type_name, Kind::Inline(size), at),
+            Ok(size) => self.push(name, type_name, (Kind::Inline(size), show), at),
             Err(_) => Err(format!("'{name}' is larger than any event")),
         }
     }
@@ -134,17 +154,18 @@ impl<'b> Walk<'b, '_> {
         let count = array.capacity();
         let shown = |of: &str| format!("{}[{of}]", c_name(&element));
         if count == 0 {
-            return self.push(name, shown(""), Kind::Rest, at);
+            return self.push(name, shown(""), (Kind::Rest, Show::Plain), at);
         }
         let type_name = shown(&count.to_string());
         let size = bounded_size(&element, DEPTH).ok_or_else(|| format!("'{name}' is too large"))?;
         let whole = size.checked_mul(count).filter(|n| u16::try_from(*n).is_ok());
         let whole = whole.ok_or_else(|| format!("'{name}' is larger than any event"))?;
         if is_char(&element) {
-            return self.push(name, type_name, Kind::Chars(whole as u16), at);
+            return self.push(name, type_name, (Kind::Chars(whole as u16), Show::Plain), at);
         }
-        if count > ELEMENTS || size == 1 {
-            return self.inline(name, type_name, at, whole);
+        let show = shape::elements(array);
+        if show.is_some() || count > ELEMENTS || size == 1 {
+            return self.inline(name, type_name, show.unwrap_or_default(), at, whole);
         }
         (0..count)
             .try_for_each(|i| self.value(&format!("{name}[{i}]"), at + i * size, element.type_id(), depth))

@@ -5,7 +5,10 @@ use libbpf_rs::btf::{
     types::{DeclTag, Struct},
 };
 
-use super::{super::preflight::near, super::signature, layout};
+use super::{
+    super::{btf::vmlinux, preflight::near},
+    layout,
+};
 use crate::schema::{Schema, Shape, Shapes};
 
 /// How the tag of a map begins that names its struct: `btf_decl_tag("event:struct foo")`.
@@ -110,5 +113,5 @@ fn candidates(btf: &Btf<'_>, spec: &str) -> Vec<Shape> {
 }
 
 fn in_kernel(name: &str) -> bool {
-    signature::vmlinux(|kernel| kernel.type_by_name::<Struct<'_>>(name).map(|_| ())).is_some()
+    vmlinux(|kernel| kernel.type_by_name::<Struct<'_>>(name).map(|_| ())).is_some()
 }

@@ -8,7 +8,7 @@ use libbpf_rs::{
     },
 };
 
-use super::super::{locate::is_char, preflight::near, signature::c_name, spec::Literal};
+use super::super::{preflight::near, shape::is_char, signature::c_name, spec::Literal};
 
 /// Where a variable lies.
 struct Place<'b> {

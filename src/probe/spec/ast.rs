@@ -132,6 +132,26 @@ impl Spec {
     }
 }
 
+impl Spec {
+    /// Whether a field or the predicate starts from one of these names.
+    pub fn mentions(&self, roots: &[&str]) -> bool {
+        let is = |path: &Path| roots.contains(&&*path.root);
+        let shown = self.fields.iter().flatten().any(|field| is(&field.path));
+        shown || self.predicate.as_ref().is_some_and(|predicate| predicate.any(&is))
+    }
+}
+
+impl Expr {
+    /// Whether this holds of any path in it.
+    fn any(&self, is: &dyn Fn(&Path) -> bool) -> bool {
+        match self {
+            Expr::Or(all) | Expr::And(all) => all.iter().any(|one| one.any(is)),
+            Expr::Not(one) => one.any(is),
+            Expr::Compare { left, .. } | Expr::In { left, .. } | Expr::Truthy(left) => is(left),
+        }
+    }
+}
+
 impl Path {
     /// A parameter or built-in by itself.
     pub fn of(root: impl Into<String>) -> Path {

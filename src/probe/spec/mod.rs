@@ -61,10 +61,13 @@ use crate::{Error, Result};
 /// What of a spec this version cannot serve yet, for a message.
 pub fn unsupported(spec: &Spec) -> Option<&'static str> {
     let wild = |text: &str| text.contains(['*', '?']);
-    let in_category = spec.provider == Provider::Tracepoint && wild(&spec.scope);
-    [(wild(&spec.target) || in_category, "wildcards")]
-        .into_iter()
-        .find_map(|(used, what)| used.then_some(what))
+    let in_file = spec.provider.has_path();
+    [
+        (wild(&spec.target) && in_file, "wildcards among the symbols of a file"),
+        (wild(&spec.target) && spec.offset != 0, "wildcards with an offset"),
+    ]
+    .into_iter()
+    .find_map(|(used, what)| used.then_some(what))
 }
 
 impl FromStr for Spec {

@@ -1,17 +1,25 @@
 //! A session's programs: opened, configured, loaded, attached, and counted.
 
+mod loaded;
+mod many;
+
 use std::{
-    fs, io,
-    os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
+    io,
+    ops::Range,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-use libbpf_rs::{Link, MapCore, Object, OpenObject, ProgramInput, ProgramMut};
+use libbpf_rs::{Link, MapCore, Object, OpenObject, ProgramAttachType, ProgramInput, ProgramMut};
 
+pub use self::loaded::Loaded;
+use self::loaded::fdinfo;
 use super::{
     attach,
     capture::capture,
     counters::Counters,
+    fetch::Plan,
     filter::Filter,
+    find::{Found, Refusal},
     hook::{Hook, How},
     libbpf,
     object::{self, Common},
@@ -46,9 +54,38 @@ pub struct Attached {
     pub how: String,
     /// Better ways that this kernel refused, and why.
     pub passed_over: Vec<String>,
-    program: &'static str,
-    object: Object,
-    link: Option<Link>,
+    /// The pattern that it was found by.
+    pub pattern: Option<String>,
+}
+
+/// What became of a spec.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Where its probes stand in [`Probes::attached`].
+    pub attached: Range<usize>,
+    /// What its pattern matches and could not be attached.
+    pub refused: Vec<Refusal>,
+}
+
+impl Outcome {
+    /// Of what has no probes of ours, where `attached` are.
+    pub fn none(attached: usize) -> Outcome {
+        Outcome { attached: attached..attached, refused: Vec::new() }
+    }
+}
+
+/// How one program tells the functions apart that it serves: `TRACER_MANY_*` of `bpf/tracer.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Many {
+    /// It serves one.
+    One,
+    /// By cookies, all attached in one call (kprobe.multi).
+    Multi,
+    /// By cookies, attached one by one.
+    Cookies,
+    /// By their addresses: so many.
+    Addresses(usize),
 }
 
 /// All programs of a session and the maps they share.
@@ -57,6 +94,7 @@ pub struct Attached {
 #[derive(Debug)]
 pub struct Probes {
     attached: Vec<Attached>,
+    loaded: Vec<Loaded>,
     followers: Vec<Link>,
     base: Object,
     array: OwnedFd,
@@ -98,6 +136,7 @@ impl Probes {
             map.set_max_entries(entries as u32)
                 .map_err(|e| Error::caused(ErrorKind::Runtime, "sizing a BPF map", e))?;
         }
+        object::leave_out(&mut open, &["functions", "pairs"])?;
         object::select(&mut open, "end_marker");
         if filter.follows() {
             FOLLOWERS.iter().for_each(|(name, _)| object::select(&mut open, name));
@@ -122,6 +161,7 @@ impl Probes {
         let counters = Counters::map(accounts.as_fd(), Some(cpus.as_fd()), possible, ids)?;
         let mut probes = Probes {
             attached: Vec::new(),
+            loaded: Vec::new(),
             followers: Vec::new(),
             base,
             array,
@@ -157,20 +197,39 @@ impl Probes {
         self.array.as_fd()
     }
 
-    /// Resolves, loads and attaches one spec: the best hook that this kernel takes.
+    /// Resolves, loads and attaches all that a spec matches: the best hooks that this kernel takes. `progress` is
+    /// told how many of how many are done, where there are several.
     ///
     /// # Errors
     ///
-    /// Says why no hook could be attached: the symbol is absent, the kernel has no kprobes, a right is missing.
-    pub fn attach(&mut self, spec: &Spec) -> Result<&Attached> {
+    /// Says why no hook could be attached: the symbol is absent, the kernel has no kprobes, a right is missing. Of
+    /// what a pattern matches some may be refused; that is an error only where all are.
+    pub fn attach(&mut self, found: &Found, progress: &mut dyn FnMut(usize, usize)) -> Result<Outcome> {
+        let first = self.attached.len();
+        if !found.is_pattern() {
+            self.attach_one(found.spec(), None)?;
+            return Ok(Outcome { attached: first..self.attached.len(), refused: Vec::new() });
+        }
+        let refused = self.attach_all(found, progress)?;
+        match refused.first() {
+            Some(one) if self.attached.len() == first => {
+                let text = format!("{}: cannot attach: none of {}", found.spec(), refused.len());
+                Err(Error::new(ErrorKind::Attach, text).with_help(format!("{}: {}", one.name, one.why)))
+            }
+            _ => Ok(Outcome { attached: first..self.attached.len(), refused }),
+        }
+    }
+
+    /// Attaches a spec without wildcards.
+    fn attach_one(&mut self, spec: &Spec, pattern: Option<&str>) -> Result<()> {
         let hooks = resolve(spec)?;
         let mut passed_over = Vec::new();
         let last = hooks.len() - 1;
         for (i, hook) in hooks.iter().enumerate() {
             match self.try_hook(spec, hook) {
-                Ok(attached) => {
-                    self.attached.push(Attached { passed_over, ..attached });
-                    return Ok(&self.attached[self.attached.len() - 1]);
+                Ok((loaded, schema)) => {
+                    self.keep(loaded, vec![schema], &hook.how.to_string(), passed_over, pattern);
+                    return Ok(());
                 }
                 Err(Refused::Ours(error)) => return Err(error),
                 Err(Refused::Kernels(cause)) if i == last || !may_help(&hooks[i..], &cause) => {
@@ -182,20 +241,49 @@ impl Probes {
         Err(Error::new(ErrorKind::Attach, format!("{spec}: this kernel has no hook for it")))
     }
 
-    fn try_hook(&self, spec: &Spec, hook: &Hook) -> Result<Attached, Refused> {
-        let mut attached = self.load_hook(spec, hook)?;
-        let (object, name) = (&attached.object, attached.program);
-        let attach = || {
-            let program = object.progs_mut().find(|p| p.name() == name);
-            program.map(|p| attach::attach(&p, &hook.how)).transpose()
-        };
-        // A tracepoint's id is read from tracefs, which may be mounted on that thread alone.
-        let link = if hook.how.needs_tracefs() { tracefs::with(|_| Ok(attach()))? } else { attach() }?;
-        attached.link = link;
-        Ok(attached)
+    /// Takes in what is attached, with the schema of each of its probes.
+    fn keep(
+        &mut self,
+        loaded: Loaded,
+        schemas: Vec<Schema>,
+        how: &str,
+        passed_over: Vec<String>,
+        pattern: Option<&str>,
+    ) {
+        for schema in schemas {
+            self.attached.push(Attached {
+                schema,
+                how: how.to_owned(),
+                passed_over: passed_over.clone(),
+                pattern: pattern.map(str::to_owned),
+            });
+        }
+        self.loaded.push(Loaded { ids: loaded.ids.start..self.attached.len() + 1, ..loaded });
     }
 
-    fn load_hook(&self, spec: &Spec, hook: &Hook) -> Result<Attached, Refused> {
+    fn try_hook(&self, spec: &Spec, hook: &Hook) -> Result<(Loaded, Schema), Refused> {
+        let (plan, mut schema) = capture(spec, hook)?;
+        let mut loaded = self.load(hook, &plan, Many::One)?;
+        let put = |name: &str, how: &How| {
+            let program = loaded.object.progs_mut().find(|p| p.name() == name);
+            program.map(|p| attach::attach(&p, how)).transpose()
+        };
+        // The return first: an entry whose return is not looked at would wait for ever.
+        let both = || -> libbpf_rs::Result<Vec<Link>> {
+            let back = put(loaded.program, &hook.how)?;
+            let half = hook.how.half().filter(|_| loaded.half.is_some());
+            let entry = half.map(|(name, how)| put(name, &how)).transpose()?.flatten();
+            Ok(entry.into_iter().chain(back).collect())
+        };
+        // A tracepoint's id is read from tracefs, which may be mounted on that thread alone.
+        let links = if hook.how.needs_tracefs() { tracefs::with(|_| Ok(both()))? } else { both() }?;
+        loaded.links = links;
+        schema.name = self.unused_name(schema.name);
+        Ok((loaded, schema))
+    }
+
+    /// Loads the program of a hook for the next free ids.
+    fn load(&self, hook: &Hook, plan: &Plan, many: Many) -> Result<Loaded, Refused> {
         let id = self.attached.len() + 1;
         if id >= self.ids {
             return Err(Refused::Ours(Error::new(
@@ -203,32 +291,51 @@ impl Probes {
                 "more probes than the accounts were made for",
             )));
         }
-        let name = hook.how.program();
-        let mut open = object::open_with(name)?;
-        object::select(&mut open, name);
-        set_trampoline(&mut open, name, hook)?;
+        let program = hook.how.program();
+        let half = hook.how.half().filter(|_| hook.pairs(plan)).map(|(name, _)| name);
+        let mut open = object::open_with(program)?;
+        for name in [program].into_iter().chain(half) {
+            object::select(&mut open, name);
+            set_trampoline(&mut open, name, hook)?;
+        }
+        if many == Many::Multi {
+            open.progs_mut()
+                .filter(|p| p.name() == program)
+                .for_each(|mut p| p.set_attach_type(ProgramAttachType::KprobeMulti));
+        }
         object::share_maps(&mut open, &self.base)?;
-        let (plan, mut schema) = capture(spec, hook)?;
+        match many {
+            Many::Addresses(entries) => object::size(&mut open, "functions", entries)?,
+            _ => object::leave_out(&mut open, &["functions"])?,
+        }
+        if half.is_none() {
+            object::leave_out(&mut open, &["pairs"])?;
+        }
         object::configure(&mut open, &Common { filter: &self.filter, probes: self.ids }, id, |c| {
-            hook.configure(&plan, c);
+            hook.configure(plan, c);
+            c.set_u32("many", many.number());
         })?;
-        let object = open.load()?;
-        schema.name = self.unused_name(schema.name);
-        Ok(Attached {
-            schema,
-            how: hook.how.to_string(),
-            passed_over: Vec::new(),
-            program: name,
-            object,
-            link: None,
+        Ok(Loaded {
+            object: open.load()?,
+            program,
+            half,
+            links: Vec::new(),
+            ids: id..id + 1,
+            told: None,
+            kprobes: hook.how.is_kprobe(),
         })
     }
 
     /// A name that no other probe's events have: what two probes emit must be told apart.
     fn unused_name(&self, name: String) -> String {
-        let taken = |name: &str| self.attached.iter().any(|a| a.schema.name == name);
+        self.unused_name_beside(name, &[])
+    }
+
+    /// The same, beside those that are yet to be taken in.
+    fn unused_name_beside(&self, name: String, more: &[Schema]) -> String {
+        let known = || self.attached.iter().map(|a| &a.schema).chain(more);
         let mut names = std::iter::once(name.clone()).chain((2..).map(|n| format!("{name}_{n}")));
-        names.find(|n| !taken(n)).unwrap_or(name)
+        names.find(|n| !known().any(|schema| schema.name == *n)).unwrap_or(name)
     }
 
     /// Loads a probe that fires by [`Probes::fire`] alone: the same program as a raw tracepoint's.
@@ -243,11 +350,13 @@ impl Probes {
             fields: None,
         };
         let hook = Hook::entry(How::RawTracepoint { name: name.to_owned() }, signature::registers());
-        let attached = self.load_hook(&spec, &hook).map_err(|refused| match refused {
+        let (plan, mut schema) = capture(&spec, &hook)?;
+        let loaded = self.load(&hook, &plan, Many::One).map_err(|refused| match refused {
             Refused::Ours(error) => error,
             Refused::Kernels(cause) => preflight::explain(&spec, &hook, &cause),
         })?;
-        self.attached.push(Attached { how: "test-run".into(), ..attached });
+        schema.name = self.unused_name(schema.name);
+        self.keep(loaded, vec![schema], "test-run", Vec::new(), None);
         Ok(self.attached.len())
     }
 
@@ -257,9 +366,9 @@ impl Probes {
     ///
     /// The kernel's refusal: the CPU is offline (ENXIO), or this process may not make bpf(2) calls.
     pub fn fire(&self, id: usize, cpu: u32, args: &[u64; 6]) -> io::Result<()> {
-        let probe = id.checked_sub(1).and_then(|i| self.attached.get(i));
-        let probe = probe.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        test_run(&probe.object, probe.program, cpu, args)
+        let loaded = self.loaded.iter().find(|l| l.ids.contains(&id));
+        let loaded = loaded.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        test_run(&loaded.object, loaded.program, cpu, args)
     }
 
     /// Writes an end marker of four bytes into the ring of `cpu`: it flushes a pending loss as a LOST record and
@@ -274,8 +383,8 @@ impl Probes {
 
     /// Detaches every probe. Programs that run at this moment may still emit; see `membarrier(2)`.
     pub fn detach(&mut self) {
-        for probe in &mut self.attached {
-            probe.link = None;
+        for loaded in &mut self.loaded {
+            loaded.let_go();
         }
         self.followers.clear();
     }
@@ -311,28 +420,36 @@ impl Probes {
         self.counters.attempts(cpu)
     }
 
-    /// How often the kernel ran a probe's program; `None` where it was not asked to count.
-    pub fn runs(&self, id: usize) -> Option<u64> {
-        self.run_counts.as_ref()?;
-        let of = |object: &Object, name: Option<&str>| {
-            let programs = object.progs().filter(|p| name.is_none_or(|n| p.name() == n));
-            programs.map(|p| fdinfo(p.as_fd(), "run_cnt:")).sum::<Option<u64>>()
-        };
-        match id.checked_sub(1) {
-            // Those that were not loaded have no descriptor.
-            None => {
-                let loaded = self.base.progs().filter(|p| p.autoload());
-                loaded.map(|p| fdinfo(p.as_fd(), "run_cnt:")).sum()
-            }
-            Some(i) => self.attached.get(i).and_then(|a| of(&a.object, Some(a.program))),
-        }
+    /// What serves this probe, if it alone or it first: what a program tells of itself is told once.
+    pub fn served_by(&self, id: usize) -> Option<&Loaded> {
+        self.loaded.iter().find(|l| l.ids().start == id)
     }
 
-    /// How often the kernel skipped a probe's program since it ran already on that CPU (from 5.12).
-    pub fn recursion_misses(&self, id: usize) -> Option<u64> {
-        let probe = self.attached.get(id.checked_sub(1)?)?;
-        let program = probe.object.progs().find(|p| p.name() == probe.program)?;
-        fdinfo(program.as_fd(), "recursion_misses:")
+    /// What is loaded for the probes, each for one or more of them.
+    pub fn loaded(&self) -> &[Loaded] {
+        &self.loaded
+    }
+
+    /// Whether the kernel counts the runs of programs.
+    pub fn counts_runs(&self) -> bool {
+        self.run_counts.is_some()
+    }
+
+    /// How often the kernel ran our own programs; `None` where it does not tell.
+    pub fn own_runs(&self) -> Option<u64> {
+        // Those that were not loaded have no descriptor.
+        let loaded = self.base.progs().filter(|p| p.autoload());
+        loaded.map(|p| fdinfo(p.as_fd(), "run_cnt:")).sum()
+    }
+}
+
+impl Many {
+    fn number(self) -> u32 {
+        match self {
+            Many::One => 0,
+            Many::Multi | Many::Cookies => 1,
+            Many::Addresses(_) => 2,
+        }
     }
 }
 
@@ -392,10 +509,4 @@ pub(super) fn test_run(object: &Object, name: &str, cpu: u32, args: &[u64; 6]) -
         Ok(_) => Ok(()),
         Err(e) => Err(preflight::os_error(&e)),
     }
-}
-
-/// A number that the kernel tells of a BPF descriptor (`bpf_prog_show_fdinfo`, kernel/bpf/syscall.c).
-fn fdinfo(fd: BorrowedFd<'_>, key: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).ok()?;
-    text.lines().find_map(|l| l.strip_prefix(key))?.trim().parse().ok()
 }

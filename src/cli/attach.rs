@@ -1,0 +1,172 @@
+//! Attaching what was asked for, with a word on each, and what `--missing` says of what cannot be.
+
+use std::{
+    collections::BTreeMap,
+    io::{IsTerminal, Write},
+    time::{Duration, Instant},
+};
+
+use tracer::{
+    Error, ErrorKind, Result,
+    probe::{self, Found, Outcome, Provider, Refusal, Spec},
+    session::Session,
+};
+
+use super::{
+    args::{Missing, Run},
+    complain, say,
+};
+
+/// How long attaching may take before a line says how far it is.
+const PATIENCE: Duration = Duration::from_millis(300);
+
+/// All that the specs match.
+pub fn find(args: &Run, specs: &[Spec]) -> Result<Vec<Found>> {
+    let mut all = Vec::new();
+    for spec in specs {
+        match probe::find(spec) {
+            Ok(found) => all.push(found),
+            Err(error) => missing(args, error)?,
+        }
+    }
+    Ok(all)
+}
+
+/// Attaches all of it, and says how, unless quiet.
+pub fn attach(args: &Run, session: &mut Session, all: &[Found]) -> Result<()> {
+    let mut whole = true;
+    for found in all {
+        let mut progress = Progress::new(args.quiet, found.spec());
+        let outcome = session.attach_found(found, &mut |done, all| progress.show(done, all));
+        progress.clear();
+        match outcome {
+            Err(error) => {
+                whole = false;
+                missing(args, error)?;
+            }
+            Ok(_) if found.spec().provider == Provider::Object => told_of_object(args, session, found.spec()),
+            Ok(outcome) => {
+                refused(args, found, &outcome)?;
+                told(args, session, found, &outcome);
+            }
+        }
+    }
+    if session.schemas().next().is_none() {
+        return Err(Error::new(ErrorKind::Attach, "none of the probes could be attached"));
+    }
+    // What an object that is missing would have had is not known.
+    if whole { session.check_objects() } else { Ok(()) }
+}
+
+/// Says what became of an object's programs, and how its events are decoded.
+fn told_of_object(args: &Run, session: &Session, spec: &Spec) {
+    if args.quiet {
+        return;
+    }
+    session.programs_of(spec).iter().for_each(|line| say(&format!("{spec}: {line}")));
+    let name = spec.to_string();
+    for feed in session.feeds().filter(|f| f.spec == name) {
+        say(&format!("{spec}: '{}' is read: {}", feed.map, feed.how));
+    }
+}
+
+fn missing(args: &Run, error: Error) -> Result<()> {
+    match args.missing {
+        Missing::Error => return Err(error),
+        Missing::Warn => complain(&error),
+        Missing::Ignore => {}
+    }
+    Ok(())
+}
+
+/// What a pattern matches and could not be attached is missing too.
+fn refused(args: &Run, found: &Found, outcome: &Outcome) -> Result<()> {
+    if outcome.refused.is_empty() {
+        return Ok(());
+    }
+    let text = format!(
+        "{}: cannot attach: {} of {} that match",
+        found.spec(),
+        outcome.refused.len(),
+        outcome.refused.len() + outcome.attached.len()
+    );
+    let error = Error::new(ErrorKind::Attach, text);
+    let list = by_reason(&outcome.refused, args.verbose);
+    missing(
+        args,
+        match args.missing {
+            Missing::Error => {
+                error.with_help(format!("{list}\nto trace the others: --missing warn, or ignore"))
+            }
+            _ => error.with_help(list),
+        },
+    )
+}
+
+/// The refused by their reasons, the first names of each.
+fn by_reason(refused: &[Refusal], all: bool) -> String {
+    const NAMES: usize = 4;
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    refused.iter().for_each(|r| reasons.entry(&r.why).or_default().push(&r.name));
+    let line = |(why, names): (&&str, &Vec<&str>)| {
+        let shown = if all { names.len() } else { NAMES.min(names.len()) };
+        let more = if shown < names.len() { ", …" } else { "" };
+        format!("{} {why}: {}{more}", names.len(), names[..shown].join(", "))
+    };
+    reasons.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn told(args: &Run, session: &Session, found: &Found, outcome: &Outcome) {
+    let attached = &session.probes().attached()[outcome.attached.clone()];
+    let Some(first) = attached.first().filter(|_| !args.quiet) else { return };
+    let why = match first.passed_over.as_slice() {
+        [] if found.spec().provider == Provider::Syscall => " (the hook that costs least)".into(),
+        [] => String::new(),
+        reasons => format!(" ({})", reasons.join("; ")),
+    };
+    if !found.is_pattern() {
+        return say(&format!("{}: {}{why}", found.spec(), first.how));
+    }
+    let mut ways: Vec<(&str, usize)> = Vec::new();
+    let own = matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe);
+    for one in attached {
+        let how = if own { &*one.how } else { "one program each" };
+        match ways.iter_mut().find(|(known, _)| *known == how) {
+            Some((_, n)) => *n += 1,
+            None => ways.push((how, 1)),
+        }
+    }
+    let ways: Vec<String> = ways.iter().map(|(how, n)| format!("{n} by {how}")).collect();
+    say(&format!("{}: {}{why}", found.spec(), ways.join(", ")));
+}
+
+/// A line on a terminal that says how far a long attachment is.
+struct Progress<'a> {
+    spec: &'a Spec,
+    since: Instant,
+    shown: bool,
+    silent: bool,
+}
+
+impl Progress<'_> {
+    fn new(quiet: bool, spec: &Spec) -> Progress<'_> {
+        let silent = quiet || !std::io::stderr().is_terminal();
+        Progress { spec, since: Instant::now(), shown: false, silent }
+    }
+
+    fn show(&mut self, done: usize, all: usize) {
+        if self.silent || self.since.elapsed() < PATIENCE {
+            return;
+        }
+        self.since = Instant::now();
+        self.shown = true;
+        let mut err = std::io::stderr().lock();
+        let _ = write!(err, "\r{}: {done} of {all} attached\x1b[K", self.spec).and_then(|()| err.flush());
+    }
+
+    fn clear(&self) {
+        if self.shown {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}

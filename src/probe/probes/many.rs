@@ -1,0 +1,213 @@
+//! Many functions by few programs: those of which the same is captured share one.
+
+use libbpf_rs::{Link, MapCore, MapFlags};
+
+use super::{Loaded, Many, Probes, Refused};
+use crate::{
+    Result,
+    probe::{
+        attach,
+        capture::capture_shared,
+        fetch::Plan,
+        find::{Found, Refusal},
+        hook::{Hook, How},
+        preflight,
+        resolve::resolve,
+        spec::{Provider, Spec},
+    },
+    schema::Schema,
+};
+
+/// Functions of which the same is captured.
+struct Group {
+    /// The hook of the first; those of the others differ by their symbol alone.
+    hook: Hook,
+    plan: Plan,
+    members: Vec<(Spec, How, Schema)>,
+}
+
+impl Probes {
+    /// Attaches all that a pattern matches, and says what was refused.
+    pub(super) fn attach_all(
+        &mut self,
+        found: &Found,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<Vec<Refusal>> {
+        let mut refused = found.refused().to_vec();
+        let (pattern, all) = (found.spec().to_string(), found.each().len());
+        let kprobes = matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe);
+        if kprobes && found.spec().offset == 0 {
+            let mut done = 0;
+            for group in groups(found, &mut refused)? {
+                let size = group.members.len();
+                let mut step = |within: usize| progress(done + within, all);
+                self.attach_group(group, found, &pattern, &mut refused, &mut step)?;
+                done += size;
+            }
+            return Ok(refused);
+        }
+        for (i, spec) in found.each().iter().enumerate() {
+            progress(i, all);
+            self.attach_each(spec, &pattern, &mut refused);
+        }
+        Ok(refused)
+    }
+
+    fn attach_each(&mut self, spec: &Spec, pattern: &str, refused: &mut Vec<Refusal>) {
+        if let Err(error) = self.attach_one(spec, Some(pattern)) {
+            let text = error.to_string();
+            let why = text.split_once(": cannot attach: ").map_or(&*text, |(_, why)| why);
+            refused.push(Refusal::new(&spec.target, why));
+        }
+    }
+
+    fn attach_group(
+        &mut self,
+        mut group: Group,
+        found: &Found,
+        pattern: &str,
+        refused: &mut Vec<Refusal>,
+        step: &mut dyn FnMut(usize),
+    ) -> Result<()> {
+        let mut passed_over = Vec::new();
+        let retprobe = matches!(group.hook.how, How::Kretprobe { .. });
+        for many in ways(&group, retprobe) {
+            let done = self.load(&group.hook, &group.plan, many).and_then(|mut loaded| {
+                let schemas = match many {
+                    Many::Multi => attach_at_once(&mut loaded, &mut group, retprobe)?,
+                    _ => attach_in_turn(&mut loaded, &mut group, many, found, refused, step),
+                };
+                Ok((loaded, schemas))
+            });
+            match done {
+                Ok((loaded, mut schemas)) => {
+                    for i in 0..schemas.len() {
+                        let name = self.unused_name_beside(schemas[i].name.clone(), &schemas[..i]);
+                        schemas[i].name = name;
+                    }
+                    if !schemas.is_empty() {
+                        let how = how(many, retprobe);
+                        self.keep(loaded, schemas, how, passed_over, Some(pattern));
+                    }
+                    return Ok(());
+                }
+                Err(Refused::Ours(error)) => return Err(error),
+                Err(Refused::Kernels(cause)) => {
+                    let cause = preflight::os_error(&cause);
+                    passed_over.push(format!("no {}: {cause}", how(many, retprobe)));
+                }
+            }
+        }
+        // Neither is one program told which function it runs for: each has its own.
+        for (i, (spec, ..)) in group.members.iter().enumerate() {
+            step(i);
+            self.attach_each(spec, pattern, refused);
+        }
+        Ok(())
+    }
+}
+
+/// The ways to try, the best first. Returns are paired by the stack, which kprobe.multi does not show.
+fn ways(group: &Group, retprobe: bool) -> Vec<Many> {
+    let paired = group.hook.pairs(&group.plan);
+    let by_address = Many::Addresses(group.members.len());
+    let all = [(Many::Multi, !paired), (Many::Cookies, true), (by_address, !retprobe)];
+    all.into_iter().filter_map(|(many, fits)| fits.then_some(many)).collect()
+}
+
+fn how(many: Many, retprobe: bool) -> &'static str {
+    match (many, retprobe) {
+        (Many::Multi, false) => "kprobe.multi",
+        (Many::Multi, true) => "kretprobe.multi",
+        (Many::Addresses(_), _) => "kprobes that are told apart by address",
+        (_, false) => "kprobes",
+        (_, true) => "kretprobes",
+    }
+}
+
+/// Sorts what matches by what is captured of it.
+fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Result<Vec<Group>> {
+    let mut groups: Vec<Group> = Vec::new();
+    for spec in found.each() {
+        let hook = resolve(spec)?.swap_remove(0);
+        let (plan, schema) = match capture_shared(spec, &hook) {
+            Ok(captured) => captured,
+            Err(error) => {
+                let text = error.to_string();
+                let why = text.split_once(": ").map_or(&*text, |(_, why)| why);
+                refused.push(Refusal::new(&spec.target, why));
+                continue;
+            }
+        };
+        let member = (spec.clone(), hook.how.clone(), schema);
+        match groups.iter_mut().find(|g| g.plan == plan) {
+            Some(group) => group.members.push(member),
+            None => groups.push(Group { hook, plan, members: vec![member] }),
+        }
+    }
+    Ok(groups)
+}
+
+fn attach_at_once(loaded: &mut Loaded, group: &mut Group, retprobe: bool) -> libbpf_rs::Result<Vec<Schema>> {
+    let symbols: Vec<String> = group.members.iter().map(|(spec, ..)| spec.target.clone()).collect();
+    let program = loaded.object.progs_mut().find(|p| p.name() == loaded.program);
+    let link = program.map(|p| attach::attach_multi(&p, symbols, retprobe)).transpose()?;
+    loaded.links.extend(link);
+    Ok(group.members.drain(..).map(|(.., schema)| schema).collect())
+}
+
+/// Attaches each function by itself, as the next of those that could be.
+fn attach_in_turn(
+    loaded: &mut Loaded,
+    group: &mut Group,
+    many: Many,
+    found: &Found,
+    refused: &mut Vec<Refusal>,
+    step: &mut dyn FnMut(usize),
+) -> Vec<Schema> {
+    let (mut schemas, mut entries, mut returns) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, (spec, how, schema)) in group.members.drain(..).enumerate() {
+        step(i);
+        let nth = schemas.len();
+        if let Many::Addresses(_) = many {
+            let Some(address) = found.address(&spec.target) else {
+                refused.push(Refusal::new(&spec.target, "the kernel's table hides its address"));
+                continue;
+            };
+            let functions = loaded.object.maps_mut().find(|m| m.name() == "functions");
+            let told = functions
+                .map(|map| map.update(&address.to_ne_bytes(), &(nth as u32).to_ne_bytes(), MapFlags::ANY));
+            if !matches!(told, Some(Ok(()))) {
+                refused.push(Refusal::new(&spec.target, "its address could not be told to the program"));
+                continue;
+            }
+        }
+        match attach_both(loaded, &how, many, nth) {
+            Ok((entry, back)) => {
+                entries.extend(entry);
+                returns.extend(back);
+                schemas.push(schema);
+            }
+            Err(cause) => refused.push(Refusal::new(&spec.target, preflight::os_error(&cause))),
+        }
+    }
+    loaded.links.extend(entries.into_iter().chain(returns));
+    schemas
+}
+
+/// The return before the entry: an entry whose return is not looked at would wait for ever.
+fn attach_both(
+    loaded: &Loaded,
+    how: &How,
+    many: Many,
+    nth: usize,
+) -> libbpf_rs::Result<(Option<Link>, Option<Link>)> {
+    let cookie = if many == Many::Cookies { nth as u64 } else { 0 };
+    let put = |name: &str, how: &How| {
+        let program = loaded.object.progs_mut().find(|p| p.name() == name);
+        program.map(|p| attach::attach_as(&p, how, cookie)).transpose()
+    };
+    let back = put(loaded.program, how)?;
+    let half = how.half().filter(|_| loaded.half.is_some());
+    Ok((half.map(|(name, how)| put(name, &how)).transpose()?.flatten(), back))
+}
