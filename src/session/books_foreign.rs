@@ -11,7 +11,7 @@ pub fn check(all: &mut Vec<Identity>, feeds: &[FeedReport], own: bool) {
     }
     if !own {
         // There are no rings of ours that they could speak of.
-        all.retain(|identity| !matches!(identity.name, "lost" | "records" | "runs"));
+        all.retain(|identity| !matches!(identity.name, "lost" | "records" | "runs" | "pairs"));
     }
     for identity in all.iter_mut() {
         match identity.name {

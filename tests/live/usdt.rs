@@ -72,7 +72,7 @@ fn what_is_not_there(ctx: &Context) -> Outcome {
         (format!("usdt:{me}:tracer_live:meeting"), 4, "tracer_live:greeting"),
         (format!("usdt:{}:tracer_live:greeting", ctx.tracer_path().display()), 4, "no such probe"),
         ("usdt:/no/such/file:a:b".to_owned(), 4, "/no/such/file"),
-        ("usdt:/proc/self/status:a:b".to_owned(), 4, "ELF"),
+        ("usdt:/proc/self/status:a:b".to_owned(), 4, "a program or a library is wanted"),
         (format!("usdt:{me}:tracer_live:greeting{{arg6}}"), 2, "arg6"),
     ];
     for (spec, code, says) in cases {

@@ -224,8 +224,9 @@ fn what_is_not_served_yet_is_named() {
     for (text, what) in [
         ("k:f", None),
         ("u:/a:f+4", None),
-        ("k:tcp_*", Some("wildcards")),
-        ("t:sch?d:x", Some("wildcards")),
+        ("k:tcp_*", None),
+        ("t:sch?d:x", None),
+        ("u:/a:f*", Some("wildcards among the symbols of a file")),
         ("k:f/pid == 1/", None),
         ("k:f{}", None),
         ("usdt:/a:p:n", None),
