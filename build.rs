@@ -8,7 +8,10 @@ fn main() {
 
 #[cfg(feature = "probe")]
 mod bpf {
-    use std::{env, path::PathBuf};
+    use std::{
+        env,
+        path::{Path, PathBuf},
+    };
 
     use libbpf_cargo::SkeletonBuilder;
 
@@ -40,7 +43,8 @@ mod bpf {
         if with_tests {
             println!("cargo::rerun-if-changed=tests/fixtures/object");
         }
-        let fixtures = fixtures.into_iter().filter(|_| with_tests);
+        // A packaged crate has no tests.
+        let fixtures = fixtures.into_iter().filter(|(_, source, _)| with_tests && Path::new(source).exists());
         for (object, source, flags) in OBJECTS.into_iter().chain(fixtures) {
             let base = ["-Ibpf", "-mcpu=v3", "-O2", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"];
             let args: Vec<&str> = base.iter().chain(flags).copied().collect();
