@@ -24,8 +24,15 @@ const PATIENCE: Duration = Duration::from_millis(300);
 pub fn find(args: &Run, specs: &[Spec]) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     for spec in specs {
+        let since = Instant::now();
         match probe::find(spec) {
-            Ok(found) => all.push(found),
+            Ok(found) => {
+                if args.verbose && found.is_pattern() {
+                    let time = since.elapsed().as_secs_f64();
+                    say(&format!("{spec}: {} found in {time:.3} s", found.each().len()));
+                }
+                all.push(found);
+            }
             Err(error) => missing(args, error)?,
         }
     }
@@ -37,6 +44,7 @@ pub fn attach(args: &Run, session: &mut Session, all: &[Found]) -> Result<()> {
     let mut whole = true;
     for found in all {
         let mut progress = Progress::new(args.quiet, found.spec());
+        let since = Instant::now();
         let outcome = session.attach_found(found, &mut |done, all| progress.show(done, all));
         progress.clear();
         match outcome {
@@ -47,7 +55,7 @@ pub fn attach(args: &Run, session: &mut Session, all: &[Found]) -> Result<()> {
             Ok(_) if found.spec().provider == Provider::Object => told_of_object(args, session, found.spec()),
             Ok(outcome) => {
                 refused(args, found, &outcome)?;
-                told(args, session, found, &outcome);
+                told(args, session, found, &outcome, since.elapsed());
             }
         }
     }
@@ -116,7 +124,7 @@ fn by_reason(refused: &[Refusal], all: bool) -> String {
     reasons.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn told(args: &Run, session: &Session, found: &Found, outcome: &Outcome) {
+fn told(args: &Run, session: &Session, found: &Found, outcome: &Outcome, time: Duration) {
     let attached = &session.probes().attached()[outcome.attached.clone()];
     let Some(first) = attached.first().filter(|_| !args.quiet) else { return };
     let why = match first.passed_over.as_slice() {
@@ -124,8 +132,9 @@ fn told(args: &Run, session: &Session, found: &Found, outcome: &Outcome) {
         [] => String::new(),
         reasons => format!(" ({})", reasons.join("; ")),
     };
+    let time = if args.verbose { format!(", in {:.3} s", time.as_secs_f64()) } else { String::new() };
     if !found.is_pattern() {
-        return say(&format!("{}: {}{why}", found.spec(), first.how));
+        return say(&format!("{}: {}{why}{time}", found.spec(), first.how));
     }
     let mut ways: Vec<(&str, usize)> = Vec::new();
     let own = matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe);
@@ -137,7 +146,7 @@ fn told(args: &Run, session: &Session, found: &Found, outcome: &Outcome) {
         }
     }
     let ways: Vec<String> = ways.iter().map(|(how, n)| format!("{n} by {how}")).collect();
-    say(&format!("{}: {}{why}", found.spec(), ways.join(", ")));
+    say(&format!("{}: {}{why}{time}", found.spec(), ways.join(", ")));
 }
 
 /// A line on a terminal that says how far a long attachment is.

@@ -104,6 +104,11 @@ impl Found {
         self.functions.iter().find(|f| f.name == name)?.address
     }
 
+    /// The kernel functions that match, each with its module; `None` of the kernel's own.
+    pub(super) fn functions(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        self.functions.iter().map(|f| (&*f.name, f.module.as_deref()))
+    }
+
     fn take(&mut self, functions: Vec<Function>, stops: impl Fn(&super::catalogue::Why) -> bool) {
         for function in functions {
             match function.refused().filter(|why| stops(why)) {

@@ -8,7 +8,7 @@ use super::{
     elf,
     hook::{Hook, How},
     preflight::{function_size, near},
-    signature::{self, Param},
+    signature::{self, Param, Signature},
     spec::{self, Provider, Spec},
     tracefs, usdt,
 };
@@ -43,18 +43,9 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
                 return Err(missing(spec, &format!("the function has {size} bytes")));
             }
             let known = if spec.offset == 0 { signature::function(&symbol) } else { None };
-            let (params, module) =
-                known.map_or_else(|| (signature::registers(), None), |s| (s.params, s.module));
-            one(Hook::entry(How::Kprobe { symbol, offset: spec.offset }, params).typed_by(module))
+            one(on_function(spec, known))
         }
-        Provider::Kretprobe => {
-            let known = signature::function(&symbol).unwrap_or_else(|| signature::Signature {
-                params: signature::registers(),
-                ret: Some(signature::plain_return()),
-                module: None,
-            });
-            one(Hook::exit(How::Kretprobe { symbol }, known.ret, known.params).typed_by(known.module))
-        }
+        Provider::Kretprobe => one(on_function(spec, signature::function(&symbol))),
         Provider::Fentry => {
             let known = traced_function(spec)?;
             let how = |copied| How::Fentry { symbol: symbol.clone(), copied };
@@ -116,11 +107,26 @@ fn usdt_probe(spec: &Spec) -> Result<Hook> {
     Ok(Hook::entry(How::Usdt { path, name }, params))
 }
 
+/// A kprobe or kretprobe on a function of this signature; of an unknown one the registers are at hand.
+pub fn on_function(spec: &Spec, known: Option<Signature>) -> Hook {
+    let symbol = spec.target.clone();
+    let known = known.unwrap_or_else(|| Signature {
+        params: signature::registers(),
+        ret: Some(signature::plain_return()),
+        module: None,
+    });
+    let hook = match spec.provider.is_return() {
+        true => Hook::exit(How::Kretprobe { symbol }, known.ret, known.params),
+        false => Hook::entry(How::Kprobe { symbol, offset: spec.offset }, known.params),
+    };
+    hook.typed_by(known.module)
+}
+
 fn missing(spec: &Spec, why: &str) -> Error {
     Error::new(ErrorKind::Attach, format!("{spec}: cannot attach: {why}"))
 }
 
-fn traced_function(spec: &Spec) -> Result<signature::Signature> {
+fn traced_function(spec: &Spec) -> Result<Signature> {
     signature::function(&spec.target).ok_or_else(|| super::preflight::explain_absent(spec, &spec.target))
 }
 

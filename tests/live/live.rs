@@ -48,6 +48,7 @@ mod judge;
 mod kit;
 mod losses;
 mod objects;
+mod patterns;
 mod pinned;
 mod pipes;
 mod preempt;
@@ -97,6 +98,7 @@ const TESTS: &[&[Test]] = &[
     fields::TESTS,
     filters::TESTS,
     command::TESTS,
+    patterns::TESTS,
     pipes::TESTS,
     signals::TESTS,
 ];

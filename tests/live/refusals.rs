@@ -42,7 +42,7 @@ fn usage(ctx: &Context) -> Outcome {
         (&["s:write{nope}"], &["'nope'", "count"]),
         (&["s:write/count==\"x\"/"], &["no string"]),
         (&["rt:sched_process_exec{p.comn}"], &["task_struct", "comm"]),
-        (&["k:vfs_*"], &["wildcards"]),
+        (&["k:vfs_*+4"], &["wildcards"]),
     ];
     for (words, says) in cases {
         refused(ctx, words, 2, says)?;

@@ -4,6 +4,7 @@ use std::{
     fs,
     ops::Range,
     os::fd::{AsFd, AsRawFd, BorrowedFd},
+    thread,
 };
 
 use libbpf_rs::{
@@ -21,8 +22,7 @@ pub struct Loaded {
     pub(super) program: &'static str,
     /// The program at the entry, where returns are paired with entries.
     pub(super) half: Option<&'static str>,
-    /// The entries' before the returns': that is the order in which they are let go.
-    pub(super) links: Vec<Link>,
+    pub(super) links: Links,
     /// The ids of its probes.
     pub(super) ids: Range<usize>,
     /// What its links told last, once they are gone.
@@ -39,7 +39,7 @@ impl Loaded {
     /// Detaches it. What its links tell is asked before.
     pub(super) fn let_go(&mut self) {
         self.told = self.missed();
-        self.links.clear();
+        self.links = Links::default();
     }
 
     /// The ids of the probes that it serves.
@@ -59,7 +59,7 @@ impl Loaded {
 
     /// Hits that its kprobes missed (`nmissed`, from 6.7); `None` where it has none, or the kernel does not tell.
     pub fn missed(&self) -> Option<u64> {
-        if self.links.is_empty() {
+        if self.links.returns.is_empty() {
             return self.told;
         }
         if !self.kprobes || !tells_missed() {
@@ -73,7 +73,7 @@ impl Loaded {
             },
             _ => None,
         };
-        self.links.iter().map(of).sum()
+        self.links.entries.iter().chain(&self.links.returns).map(of).sum()
     }
 
     /// How many entries wait for their return; `None` where nothing is paired, or the map cannot be read any more.
@@ -84,6 +84,36 @@ impl Loaded {
         pairs.lookup(&[0; PAIR_KEY], MapFlags::ANY).ok()?;
         Some(pairs.keys().count() as u64)
     }
+}
+
+/// What holds programs in their places.
+#[derive(Debug, Default)]
+pub(super) struct Links {
+    /// The entries that returns are paired with.
+    pub entries: Vec<Link>,
+    /// All others.
+    pub returns: Vec<Link>,
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        // An entry whose return is not looked at any more would wait for ever.
+        close(std::mem::take(&mut self.entries));
+        close(std::mem::take(&mut self.returns));
+    }
+}
+
+/// Closes links. The kernel waits for a grace period with each kprobe that it takes away (`unregister_kprobes`,
+/// kernel/kprobes.c), and does so outside of its locks: where there are many, threads let these times overlap.
+fn close(mut links: Vec<Link>) {
+    const EACH: usize = 24;
+    thread::scope(|scope| {
+        while links.len() > EACH {
+            let some = links.split_off(links.len() - EACH);
+            scope.spawn(|| drop(some));
+        }
+        drop(links);
+    });
 }
 
 /// Whether this kernel's links tell what they missed: without it they say 0.

@@ -1,10 +1,12 @@
 //! Many functions by few programs: those of which the same is captured share one.
 
+use std::collections::HashMap;
+
 use libbpf_rs::{Link, MapCore, MapFlags};
 
 use super::{Loaded, Many, Probes, Refused};
 use crate::{
-    Result,
+    Error, Result,
     probe::{
         attach,
         capture::capture_shared,
@@ -12,7 +14,8 @@ use crate::{
         find::{Found, Refusal},
         hook::{Hook, How},
         preflight,
-        resolve::resolve,
+        resolve::on_function,
+        signature::{self, Signature},
         spec::{Provider, Spec},
     },
     schema::Schema,
@@ -36,9 +39,13 @@ impl Probes {
         let mut refused = found.refused().to_vec();
         let (pattern, all) = (found.spec().to_string(), found.each().len());
         let kprobes = matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe);
+        if kprobes {
+            let why = |error: Error| error.context(format!("{}: cannot attach", found.spec()));
+            preflight::kprobes(&found.spec().target).map_err(why)?;
+        }
         if kprobes && found.spec().offset == 0 {
             let mut done = 0;
-            for group in groups(found, &mut refused)? {
+            for group in groups(found, &mut refused) {
                 let size = group.members.len();
                 let mut step = |within: usize| progress(done + within, all);
                 self.attach_group(group, found, &pattern, &mut refused, &mut step)?;
@@ -126,10 +133,19 @@ fn how(many: Many, retprobe: bool) -> &'static str {
 }
 
 /// Sorts what matches by what is captured of it.
-fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Result<Vec<Group>> {
+fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
+    // All at once: to look a name up is to look through all types.
+    let mut signatures: HashMap<Option<&str>, HashMap<String, Signature>> = HashMap::new();
+    let names: HashMap<&str, Option<&str>> = found.functions().collect();
+    for module in names.values() {
+        let wanted = |name: &str| names.get(name) == Some(module);
+        signatures.entry(*module).or_insert_with(|| signature::functions_in(*module, wanted));
+    }
     for spec in found.each() {
-        let hook = resolve(spec)?.swap_remove(0);
+        let name = &*spec.target;
+        let known = names.get(name).and_then(|module| signatures.get_mut(module)?.remove(name));
+        let hook = on_function(spec, known);
         let (plan, schema) = match capture_shared(spec, &hook) {
             Ok(captured) => captured,
             Err(error) => {
@@ -145,14 +161,14 @@ fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Result<Vec<Group>> {
             None => groups.push(Group { hook, plan, members: vec![member] }),
         }
     }
-    Ok(groups)
+    groups
 }
 
 fn attach_at_once(loaded: &mut Loaded, group: &mut Group, retprobe: bool) -> libbpf_rs::Result<Vec<Schema>> {
     let symbols: Vec<String> = group.members.iter().map(|(spec, ..)| spec.target.clone()).collect();
     let program = loaded.object.progs_mut().find(|p| p.name() == loaded.program);
     let link = program.map(|p| attach::attach_multi(&p, symbols, retprobe)).transpose()?;
-    loaded.links.extend(link);
+    loaded.links.returns.extend(link);
     Ok(group.members.drain(..).map(|(.., schema)| schema).collect())
 }
 
@@ -165,7 +181,7 @@ fn attach_in_turn(
     refused: &mut Vec<Refusal>,
     step: &mut dyn FnMut(usize),
 ) -> Vec<Schema> {
-    let (mut schemas, mut entries, mut returns) = (Vec::new(), Vec::new(), Vec::new());
+    let mut schemas = Vec::new();
     for (i, (spec, how, schema)) in group.members.drain(..).enumerate() {
         step(i);
         let nth = schemas.len();
@@ -184,14 +200,13 @@ fn attach_in_turn(
         }
         match attach_both(loaded, &how, many, nth) {
             Ok((entry, back)) => {
-                entries.extend(entry);
-                returns.extend(back);
+                loaded.links.entries.extend(entry);
+                loaded.links.returns.extend(back);
                 schemas.push(schema);
             }
             Err(cause) => refused.push(Refusal::new(&spec.target, preflight::os_error(&cause))),
         }
     }
-    loaded.links.extend(entries.into_iter().chain(returns));
     schemas
 }
 

@@ -12,7 +12,7 @@ use std::{
 use libbpf_rs::{Link, MapCore, Object, OpenObject, ProgramAttachType, ProgramInput, ProgramMut};
 
 pub use self::loaded::Loaded;
-use self::loaded::fdinfo;
+use self::loaded::{Links, fdinfo};
 use super::{
     attach,
     capture::capture,
@@ -175,19 +175,29 @@ impl Probes {
     }
 
     fn follow(&mut self) -> Result<()> {
-        if !self.filter.follows() {
-            return Ok(());
+        if self.filter.follows() {
+            for (name, tracepoint) in FOLLOWERS {
+                self.followers.extend(self.follower(name, tracepoint)?);
+            }
         }
-        for (name, tracepoint) in FOLLOWERS {
-            let program = self.base.progs_mut().find(|p| p.name() == name);
-            let link = program.map(|p| p.attach_trace()).transpose().map_err(|e| {
-                Error::caused(
-                    ErrorKind::Attach,
-                    format!("following processes by the raw tracepoint {tracepoint}"),
-                    e,
-                )
-            })?;
-            self.followers.extend(link);
+        Ok(())
+    }
+
+    fn follower(&self, name: &str, tracepoint: &str) -> Result<Option<Link>> {
+        let program = self.base.progs_mut().find(|p| p.name() == name);
+        program.map(|p| p.attach_trace()).transpose().map_err(|e| {
+            let text = format!("following processes by the raw tracepoint {tracepoint}");
+            Error::caused(ErrorKind::Attach, text, e)
+        })
+    }
+
+    /// Puts the program that forgets a process behind all others: probes on the same tracepoint, which the kernel
+    /// runs in the order in which they came (`func_add`, kernel/tracepoint.c), are to see its exit first.
+    fn forget_last(&mut self) -> Result<()> {
+        if let (true, Some((name, tracepoint))) = (self.filter.follows(), FOLLOWERS.last()) {
+            // Old kernels take a program once.
+            self.followers.pop();
+            self.followers.extend(self.follower(name, tracepoint)?);
         }
         Ok(())
     }
@@ -206,18 +216,20 @@ impl Probes {
     /// what a pattern matches some may be refused; that is an error only where all are.
     pub fn attach(&mut self, found: &Found, progress: &mut dyn FnMut(usize, usize)) -> Result<Outcome> {
         let first = self.attached.len();
-        if !found.is_pattern() {
-            self.attach_one(found.spec(), None)?;
-            return Ok(Outcome { attached: first..self.attached.len(), refused: Vec::new() });
+        let refused = match found.is_pattern() {
+            true => self.attach_all(found, progress)?,
+            false => self.attach_one(found.spec(), None).map(|()| Vec::new())?,
+        };
+        self.forget_last()?;
+        if self.attached.len() == first && !refused.is_empty() {
+            let text = format!("{}: cannot attach: none of {} that match", found.spec(), refused.len());
+            // What is said of most of them.
+            let said = |one: &Refusal| refused.iter().filter(|other| other.why == one.why).count();
+            let most = refused.iter().max_by_key(|one| said(one));
+            let help = most.map(|one| format!("{}: {}", one.name, one.why)).unwrap_or_default();
+            return Err(Error::new(ErrorKind::Attach, text).with_help(help));
         }
-        let refused = self.attach_all(found, progress)?;
-        match refused.first() {
-            Some(one) if self.attached.len() == first => {
-                let text = format!("{}: cannot attach: none of {}", found.spec(), refused.len());
-                Err(Error::new(ErrorKind::Attach, text).with_help(format!("{}: {}", one.name, one.why)))
-            }
-            _ => Ok(Outcome { attached: first..self.attached.len(), refused }),
-        }
+        Ok(Outcome { attached: first..self.attached.len(), refused })
     }
 
     /// Attaches a spec without wildcards.
@@ -269,11 +281,11 @@ impl Probes {
             program.map(|p| attach::attach(&p, how)).transpose()
         };
         // The return first: an entry whose return is not looked at would wait for ever.
-        let both = || -> libbpf_rs::Result<Vec<Link>> {
+        let both = || -> libbpf_rs::Result<Links> {
             let back = put(loaded.program, &hook.how)?;
             let half = hook.how.half().filter(|_| loaded.half.is_some());
             let entry = half.map(|(name, how)| put(name, &how)).transpose()?.flatten();
-            Ok(entry.into_iter().chain(back).collect())
+            Ok(Links { entries: entry.into_iter().collect(), returns: back.into_iter().collect() })
         };
         // A tracepoint's id is read from tracefs, which may be mounted on that thread alone.
         let links = if hook.how.needs_tracefs() { tracefs::with(|_| Ok(both()))? } else { both() }?;
@@ -319,7 +331,7 @@ impl Probes {
             object: open.load()?,
             program,
             half,
-            links: Vec::new(),
+            links: Links::default(),
             ids: id..id + 1,
             told: None,
             kprobes: hook.how.is_kprobe(),

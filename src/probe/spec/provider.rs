@@ -92,7 +92,7 @@ impl Provider {
     }
 
     /// Whether it hooks the return.
-    pub(super) fn is_return(self) -> bool {
+    pub fn is_return(self) -> bool {
         matches!(self, Provider::Kretprobe | Provider::Fexit | Provider::Uretprobe)
     }
 
