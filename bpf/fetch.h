@@ -64,15 +64,33 @@ static __always_inline long read_text(void *to, __u32 size, __u64 from, bool use
 	return bpf_probe_read_kernel_str(to, size, (void *)from);
 }
 
-/* A string, bytes or a stack into the dynamic space. */
+/* The bytes of an array whose length its record tells, but no more than were asked for. */
+static __always_inline __u64 at_most(__u64 there, __u64 asked)
+{
+	__u64 more = (__s64)(asked - there) >> 63;
+
+	keep(more);
+	there = (there & ~more) | (asked & more);
+	keep(there);
+	return there & (2 * TRACER_TEXT - 1);
+}
+
+/* A string, bytes or a stack into the dynamic space; `there` bytes lie where a record's array is.
+ */
 static __always_inline __u64 fetch_bytes(void *ctx, struct tracer_level *level,
-					 const volatile struct tracer_fetch *f, __u64 from)
+					 const volatile struct tracer_fetch *f, __u64 from,
+					 __u64 there)
 {
 	__u64 at = level->dynamic & (TRACER_DYNAMIC - 1), bad, n;
 	void *to = (void *)&level->event + config.dynamic + at;
 	long result;
 
-	if (f->kind == TRACER_FETCH_BYTES) {
+	if (f->kind == TRACER_FETCH_BYTES && f->loc) {
+		n = at_most(there, f->size);
+		result = read_memory(to, n, from, false);
+		bad = failed(result);
+		n = copied(n, bad);
+	} else if (f->kind == TRACER_FETCH_BYTES) {
 		result = read_memory(to, f->size, from, f->user);
 		bad = failed(result);
 		n = copied(f->size, bad);
@@ -87,7 +105,7 @@ static __always_inline __u64 fetch_bytes(void *ctx, struct tracer_level *level,
 	}
 	/* What follows up to the next multiple of eight is emitted too, and was somebody else's. */
 	*(volatile __u64 *)(to + n) = 0;
-	set_slot(&level->event, f->at, (config.dynamic + at) << 32 | n);
+	set_slot(&level->event, f->at, n << 16 | (config.dynamic + at));
 	level->dynamic = at + ((n + 7) & ~7ULL);
 	return bad;
 }
@@ -133,7 +151,7 @@ static __always_inline __u64 word(struct tracer_level *level, __u32 size, __u64 
 static __noinline int fetch(void *ctx, struct tracer_level *level, __u32 i)
 {
 	const volatile struct tracer_fetch *f = &config.fetch[i & (TRACER_FIELDS - 1)];
-	__u64 value = level->bases[f->base & (TRACER_BASES - 1)], bad;
+	__u64 value = level->bases[f->base & (TRACER_BASES - 1)], bad, there = 0;
 
 #pragma clang loop unroll(disable)
 	for (__u32 step = 0; step < TRACER_STEPS; step++) {
@@ -148,6 +166,7 @@ static __noinline int fetch(void *ctx, struct tracer_level *level, __u32 i)
 
 		value = f->loc == 2 ? value + sizeof(__u32) : level->bases[TRACER_BASE_RECORD];
 		value += loc & 0xffff;
+		there = loc >> 16;
 	}
 	if (f->kind == TRACER_FETCH_MEMORY) {
 		set_slot(&level->event, f->at, cut(f, word(level, f->size, value, f->user, i)));
@@ -157,7 +176,7 @@ static __noinline int fetch(void *ctx, struct tracer_level *level, __u32 i)
 		if (f->kind == TRACER_FETCH_WORDS)
 			bad = fetch_words(&level->event, f, value);
 		else
-			bad = fetch_bytes(ctx, level, f, value);
+			bad = fetch_bytes(ctx, level, f, value, there);
 		level->faults |= bad & (1ULL << (i & 63));
 	}
 	return 0;

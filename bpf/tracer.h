@@ -16,8 +16,8 @@
 /*
  * One event, at the very start of a sample's raw bytes. It opens with the kernel's trace-entry
  * head, so that tools which know tracepoints can decode it. After the head come slots of eight
- * bytes, one a field, then what strings and buffers need: a string's slot holds its offset in the
- * event << 32 and its length. The size is 4 mod 8 whatever is captured: the kernel then has nothing
+ * bytes, one a field, then what strings and buffers need: a string's slot holds its length << 16
+ * and its offset in the event, as a tracepoint's __data_loc does. The size is 4 mod 8 whatever is captured: the kernel then has nothing
  * to pad with stale bytes. Rust's side: src/schema/wire.rs.
  */
 struct tracer_event {

@@ -30,6 +30,7 @@ pub mod schema;
 #[cfg(feature = "probe")]
 pub mod session;
 pub mod sink;
+pub mod symbol;
 
 pub use error::{Error, ErrorKind, Result};
 

@@ -25,8 +25,20 @@ pub enum Command {
     List(List),
     /// What this kernel and user allow, each with the exact fix
     Doctor(Doctor),
+    /// The JSON Schema of the lines that `run -f json` writes for some specs
+    Schema(SchemaOf),
     /// Measure this host's path from bpf_perf_event_output to a reader
     Bench(Bench),
+    /// Print a shell's completions: source <(tracer completions bash)
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print a manual page: tracer man run | man -l -
+    Man {
+        /// The page of this subcommand
+        command: Option<String>,
+    },
 }
 
 const RUN_HELP: &str = "\
@@ -189,6 +201,17 @@ pub struct Read {
     pub stream: Stream,
 }
 
+/// `tracer schema`
+#[derive(Debug, Group)]
+pub struct SchemaOf {
+    /// What would be traced [default: s:write]
+    #[arg(value_name = "SPEC")]
+    pub specs: Vec<String>,
+    /// JSON integers of 64 bits, as for `run`
+    #[arg(long, value_enum, default_value_t = JsonInt::Number, env = "TRACER_JSON_INT")]
+    pub json_int: JsonInt,
+}
+
 /// The rings.
 #[derive(Clone, Debug, Group)]
 pub struct Rings {
@@ -291,6 +314,8 @@ pub enum Format {
     Hex,
     /// The raw bytes, framed by length
     Raw,
+    /// Each stack with how often it was met, at the end: what flame graphs are drawn from
+    Folded,
 }
 
 /// JSON's integers.

@@ -13,9 +13,11 @@ mod doctor;
 mod kin;
 mod list;
 mod output;
+mod pages;
 mod plan;
 mod read;
 mod run;
+mod schema;
 mod signal;
 mod status;
 mod summary;
@@ -56,6 +58,9 @@ pub fn main() -> ExitCode {
         Command::Read(args) => read::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Schema(args) => schema::run(&args),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man { command } => pages::man(command.as_deref()),
         Command::Bench(args) => bench::run(args),
     };
     done.unwrap_or_else(|error| {

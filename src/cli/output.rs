@@ -1,39 +1,112 @@
 //! The sink that the arguments ask for.
 
-use std::{io::IsTerminal, os::fd::AsFd};
+use std::{io::IsTerminal, os::fd::AsFd, path::Path, time::Duration};
 
 use tracer::{
     Error, Result,
+    event::{Event, Gap},
     frontend::Control,
+    ledger::Report,
+    schema::{Kind, Show},
     session::Session,
-    sink::{self, Outlet, StreamSink, hex::Hex, json, raw::Raw, text},
+    sink::{
+        self, Counts, Header, Note, Outlet, Sink, StreamSink, folded::Folded, hex::Hex, json, raw::Raw, text,
+    },
+    symbol::Symbols,
 };
 
 use super::args::{Color, Format, JsonInt, Stream};
 
 /// The one sink of a run.
-pub type Output = StreamSink<Box<dyn sink::Encode>>;
+pub enum Output {
+    /// Events as they come.
+    Stream(Box<StreamSink<Box<dyn sink::Encode>>>),
+    /// Counts at the end.
+    Folded(Box<Folded>),
+}
 
 /// Opens stdout or the file, in the format asked for. `control` is stopped when it fails or its reader goes away.
-pub fn open(args: &Stream, control: &Control) -> Result<Output> {
+pub fn open(args: &Stream, session: &Session, control: &Control) -> Result<Output> {
     let stop = control.clone();
     let options = sink::Options { on_failure: Some(Box::new(move || stop.stop())), ..Default::default() };
     let outlet = match &args.output {
         Some(path) => Outlet::create(path, options)?,
         None => Outlet::new("stdout", std::io::stdout().as_fd(), options)?,
     };
-    Ok(StreamSink::new(encoder(args)?, outlet))
-}
-
-fn encoder(args: &Stream) -> Result<Box<dyn sink::Encode>> {
-    Ok(match args.format {
-        Format::Text => Box::new(text::Text::new(text_options(args)?)),
+    let symbols = symbols(session);
+    let encode: Box<dyn sink::Encode> = match args.format {
+        Format::Text => Box::new(text::Text::new(text_options(args)?).with_symbols(symbols)),
         Format::Json => {
-            Box::new(json::Json::new(json::Options { int_strings: args.json_int == JsonInt::String }))
+            let options = json::Options { int_strings: args.json_int == JsonInt::String };
+            Box::new(json::Json::new(options).with_symbols(symbols))
         }
         Format::Hex => Box::new(Hex::new(in_color(args))),
         Format::Raw => Box::new(Raw::new()),
-    })
+        Format::Folded => return Ok(Output::Folded(Box::new(Folded::new(symbols, outlet)))),
+    };
+    Ok(Output::Stream(Box::new(StreamSink::new(encode, outlet))))
+}
+
+/// What names the addresses of this session's events, read while the rights are there.
+fn symbols(session: &Session) -> Symbols {
+    let attached = session.probes().attached();
+    let fields = || attached.iter().flat_map(|a| &a.schema.fields);
+    let of = |user: bool, show: Show| fields().any(|f| f.kind == Kind::Stack { user } || f.show == show);
+    Symbols::new(of(false, Show::KernelSymbol), of(true, Show::UserSymbol))
+}
+
+impl Output {
+    /// Opens `path` again and sends what follows there.
+    pub fn reopen(&mut self, path: &Path) -> Result<()> {
+        match self {
+            Output::Stream(sink) => sink.reopen(path),
+            Output::Folded(sink) => sink.reopen(path),
+        }
+    }
+
+    fn sink(&self) -> &dyn Sink {
+        match self {
+            Output::Stream(sink) => &**sink,
+            Output::Folded(sink) => &**sink,
+        }
+    }
+
+    fn sink_mut(&mut self) -> &mut dyn Sink {
+        match self {
+            Output::Stream(sink) => &mut **sink,
+            Output::Folded(sink) => &mut **sink,
+        }
+    }
+}
+
+impl Sink for Output {
+    fn name(&self) -> &str {
+        self.sink().name()
+    }
+    fn header(&mut self, header: &Header<'_>) -> Result<()> {
+        self.sink_mut().header(header)
+    }
+    fn event(&mut self, event: &Event<'_>) -> Result<()> {
+        self.sink_mut().event(event)
+    }
+    fn gap(&mut self, gap: &Gap) -> Result<()> {
+        self.sink_mut().gap(gap)
+    }
+    fn note(&mut self, note: &Note<'_>) -> Result<()> {
+        self.sink_mut().note(note)
+    }
+    fn flush(&mut self) -> Result<()> {
+        self.sink_mut().flush()
+    }
+    fn settle(&mut self, bound: Duration) -> Result<()> {
+        self.sink_mut().settle(bound)
+    }
+    fn footer(&mut self, report: &Report) -> Result<()> {
+        self.sink_mut().footer(report)
+    }
+    fn counts(&self) -> Counts {
+        self.sink().counts()
+    }
 }
 
 fn text_options(args: &Stream) -> Result<text::Options> {

@@ -17,12 +17,17 @@ use super::{
 };
 
 /// The specs; the default is one.
-pub fn specs(args: &Run) -> Result<Vec<Spec>> {
-    if args.specs.is_empty() {
+pub fn specs(asked: &[String]) -> Result<Vec<Spec>> {
+    if asked.is_empty() {
         return Ok(vec!["s:write".parse()?]);
     }
-    let specs: Vec<Spec> = args.specs.iter().map(|text| text.parse()).collect::<Result<_>>()?;
+    let specs: Vec<Spec> = asked.iter().map(|text| text.parse()).collect::<Result<_>>()?;
     specs.iter().try_for_each(probe::servable)?;
+    Ok(specs)
+}
+
+/// Checks that what is said of objects has one to be said of, and tells what does not hold for them.
+pub fn objects(args: &Run, specs: &[Spec]) -> Result<()> {
     let objects = specs.iter().filter(|s| s.provider == Provider::Object).count();
     if objects == 0 && !(args.set.is_empty() && args.event.is_empty()) {
         return Err(Error::usage("--set and --event are for objects, and no SPEC is one")
@@ -32,7 +37,7 @@ pub fn specs(args: &Run) -> Result<Vec<Spec>> {
     if objects > 0 && filtered && !args.quiet {
         say("-p, --comm, -u and --cgroup are our own programs' filters: objects emit what they emit");
     }
-    Ok(specs)
+    Ok(())
 }
 
 /// The options of a session; `child` is the command that waits to be let go.

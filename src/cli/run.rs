@@ -22,7 +22,8 @@ use super::{
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Run) -> Result<ExitCode> {
-    let specs = plan::specs(args)?;
+    let specs = plan::specs(&args.specs)?;
+    plan::objects(args, &specs)?;
     let account = args.user.as_deref().map(plan::account).transpose()?;
     let control = Control::new()?;
     let child = match args.cmd.is_empty() {
@@ -52,7 +53,7 @@ pub fn stream(
     control: &Control,
     begin: impl FnOnce() -> Result<Option<Running>>,
 ) -> Result<ExitCode> {
-    let mut sink = output::open(args, control)?;
+    let mut sink = output::open(args, session, control)?;
     let requests = signal::listen(control.clone(), args.output.is_some())?;
     session.header(&mut sink)?;
     let running = begin()?;

@@ -76,7 +76,7 @@ fn value<'a>(raw: &Body<'a>, field: &Field) -> Option<Value<'a>> {
     }
     let dynamic = || {
         let slot = raw.u64_at(at)?;
-        raw.range((slot >> 32) as usize, slot as u32 as usize)
+        raw.range(usize::from(slot as u16), usize::from((slot >> 16) as u16))
     };
     let bits = || {
         Some(match field.kind.size() {

@@ -1,7 +1,7 @@
 //! What one program captures and judges, in the terms of `struct tracer_fetch` and `struct tracer_op`.
 
 use super::config::Config;
-use crate::schema::Wire;
+use crate::schema::{Kind, Wire};
 
 /// `TRACER_FIELDS`, `TRACER_STEPS`, `TRACER_OPS`, `TRACER_TEXT`, `TRACER_DYNAMIC` of `bpf/tracer.h`.
 pub const FIELDS: usize = 16;
@@ -80,6 +80,17 @@ impl Fetch {
             user_steps: false,
             loc: 0,
         }
+    }
+
+    /// The same with an integer's sign in all of its slot, as comparisons and readers of whole slots need it.
+    pub fn signed_as(mut self, kind: Kind) -> Fetch {
+        if let Kind::Signed(n @ (1 | 2 | 4)) = kind
+            && self.cut == (0, 0, false)
+        {
+            let unused = 64 - 8 * n;
+            self.cut = (unused, unused, true);
+        }
+        self
     }
 
     /// Whether reading it can fail.

@@ -1,13 +1,16 @@
 //! A spec to all that it matches: one thing, or what its wildcards find in the kernel's tables.
 
-use std::fmt;
+use std::{collections::HashMap, fmt};
 
 use super::{
+    capture::{capture, capture_shared},
     catalogue::{Catalogue, Function},
-    resolve::servable,
+    hook::Hook,
+    resolve::{on_function, resolve, servable},
+    signature::{self, Signature},
     spec::{Provider, Spec},
 };
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, ErrorKind, Result, schema::Schema};
 
 /// What a spec matches.
 #[derive(Clone, Debug)]
@@ -104,9 +107,42 @@ impl Found {
         self.functions.iter().find(|f| f.name == name)?.address
     }
 
-    /// The kernel functions that match, each with its module; `None` of the kernel's own.
-    pub(super) fn functions(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
-        self.functions.iter().map(|f| (&*f.name, f.module.as_deref()))
+    /// What events of each would carry, without anything being loaded: as the first hook that can serve it has it.
+    ///
+    /// # Errors
+    ///
+    /// As when it is attached, for what can be told before: a field that is not there, an unknown name.
+    pub fn schemas(&self) -> Result<Vec<Schema>> {
+        if self.shares_programs() {
+            let each = self.each.iter().zip(self.hooks());
+            return each.map(|(spec, hook)| Ok(capture_shared(spec, &hook)?.1)).collect();
+        }
+        let one = |spec: &Spec| Ok(capture(spec, &resolve(spec)?.swap_remove(0))?.1);
+        self.each.iter().map(one).collect()
+    }
+
+    /// Whether one program can serve several of what was found.
+    pub(super) fn shares_programs(&self) -> bool {
+        let kprobes = matches!(self.spec.provider, Provider::Kprobe | Provider::Kretprobe);
+        self.is_pattern() && kprobes && self.spec.offset == 0
+    }
+
+    /// The hook of each, where programs are shared. Signatures are looked up all at once: to look one name up is to
+    /// look through all types.
+    pub(super) fn hooks(&self) -> Vec<Hook> {
+        let modules: HashMap<&str, Option<&str>> =
+            self.functions.iter().map(|f| (&*f.name, f.module.as_deref())).collect();
+        let mut signatures: HashMap<Option<&str>, HashMap<String, Signature>> = HashMap::new();
+        for module in modules.values() {
+            let wanted = |name: &str| modules.get(name) == Some(module);
+            signatures.entry(*module).or_insert_with(|| signature::functions_in(*module, wanted));
+        }
+        let hook = |spec: &Spec| {
+            let name = &*spec.target;
+            let known = modules.get(name).and_then(|module| signatures.get(module)?.get(name).cloned());
+            on_function(spec, known)
+        };
+        self.each.iter().map(hook).collect()
     }
 
     fn take(&mut self, functions: Vec<Function>, stops: impl Fn(&super::catalogue::Why) -> bool) {

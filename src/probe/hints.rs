@@ -68,8 +68,10 @@ pub fn hinted(mut fetch: Fetch, type_name: &str, hint: Hint, path: &Path) -> Res
         Hint::Octal => (Kind::Unsigned(own), Show::Octal),
         Hint::Char => integer(&mut fetch, 1, false, Show::Char),
         Hint::Unsigned => (Kind::Unsigned(own), Show::Plain),
-        Hint::Decimal => (Kind::Signed(own), Show::Plain),
-        Hint::Errno => (Kind::Signed(own), Show::Errno),
+        Hint::Decimal | Hint::Errno => {
+            fetch = fetch.signed_as(Kind::Signed(own));
+            (Kind::Signed(own), if hint == Hint::Errno { Show::Errno } else { Show::Plain })
+        }
         Hint::Time => (Kind::Unsigned(own), Show::Time),
         Hint::Ksym => (Kind::Pointer, Show::KernelSymbol),
         Hint::Usym => (Kind::Pointer, Show::UserSymbol),

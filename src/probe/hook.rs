@@ -254,7 +254,7 @@ impl Source {
     /// A parameter or return value in a base.
     fn in_base(base: u8, param: Param, user: bool) -> Source {
         let Param { name, type_name, kind, show, ty } = param;
-        Source { name, type_name, kind, show, fetch: Fetch::value(base), ty, user }
+        Source { name, type_name, kind, show, fetch: Fetch::value(base).signed_as(kind), ty, user }
     }
 
     /// Whether it is the return value.
@@ -385,7 +385,7 @@ impl Hook {
     }
 }
 
-/// A field of a tracepoint's record; `None` for arrays of a length that its record tells, but for strings.
+/// A field of a tracepoint's record; `None` for what is neither integer, address nor array.
 fn record_field(field: &FormatField) -> Option<Source> {
     let at = |read| Fetch { last: i64::from(field.offset), read, ..Fetch::value(BASE_RECORD) };
     let source = |kind, show, fetch| Source {
@@ -403,8 +403,11 @@ fn record_field(field: &FormatField) -> Option<Source> {
         _ => 0,
     };
     if loc != 0 {
-        let text = field.type_name.contains("char[]");
-        return text.then(|| source(Kind::Text, Show::Plain, Fetch { loc, ..at(Read::Text(STRING)) }));
+        let (kind, show, read) = match signature::format_elements(field)? {
+            None => (Kind::Text, Show::Plain, Read::Text(STRING)),
+            Some(show) => (Kind::Bytes, show, Read::Bytes(STRING)),
+        };
+        return Some(source(kind, show, Fetch { loc, ..at(read) }));
     }
     if field.type_name.starts_with("char[") {
         let size = field.size.clamp(1, TEXT as u32) as u16;
@@ -415,5 +418,5 @@ fn record_field(field: &FormatField) -> Option<Source> {
         return Some(source(Kind::Bytes, show, at(Read::Bytes(size))));
     }
     let param = signature::format_param(field)?;
-    Some(source(param.kind, param.show, at(Read::Memory(field.size as u8))))
+    Some(source(param.kind, param.show, at(Read::Memory(field.size as u8)).signed_as(param.kind)))
 }

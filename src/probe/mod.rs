@@ -9,6 +9,9 @@
 //!             formats                       maps shared with the base     the next hook
 //! ```
 //!
+//! [`catalogue`] knows what there is to probe, [`list`] shows it, [`doctor`] tells what this host allows; why something
+//! was refused is told by `preflight` alone, to a run as to the doctor.
+//!
 //! **Invariants.** No ring is opened or read here; whoever has rings puts them into [`Probes::array`] before
 //! it calls [`Probes::attach`]. Nothing here prints: what is worth a word is returned. An object is opened
 //! per probe and its configuration frozen before the load, so a loaded program holds no code that its probe

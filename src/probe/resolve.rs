@@ -148,7 +148,7 @@ fn tracepoint(spec: &Spec) -> Result<Hook> {
         }
     })?;
     let how = How::Tracepoint { category: spec.scope.clone(), name: spec.target.clone() };
-    Ok(Hook::record(how, &format::parse(&text)))
+    Ok(Hook::record(how, &format::parse(&text, &signature::enumerator)))
 }
 
 fn program_path(spec: &Spec) -> Result<String> {
@@ -230,7 +230,7 @@ const BEHIND: [&str; 2] = ["ksys_", "__do_sys_"];
 
 fn known_params(name: &str, by_name: impl Fn(&str) -> Option<Vec<Param>>) -> Option<Vec<Param>> {
     if let Ok(Some(text)) = tracefs::format("syscalls", &format!("sys_enter_{name}")) {
-        let fields = format::parse(&text);
+        let fields = format::fields(&text);
         let fields = fields.iter().filter(|f| f.name != "__syscall_nr");
         return Some(fields.filter_map(signature::format_param).collect());
     }

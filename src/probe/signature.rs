@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use libbpf_rs::btf::{
     Btf, BtfKind, BtfType, ReferencesType, TypeId,
-    types::{Func, FuncProto, Typedef},
+    types::{Enum, Func, FuncProto, Typedef},
 };
 
 use super::{
@@ -113,6 +113,21 @@ pub fn raw_tracepoint(name: &str) -> Option<Vec<Param>> {
         let proto: FuncProto<'_> = typedef.referenced_type().next_type()?.try_into().ok()?;
         seen_by_programs(btf, &proto, function_proto(btf, &format!("__traceiter_{name}")))
     })
+}
+
+/// The value of an enum's constant by its name, whichever enum has it. They are read once a thread.
+pub fn enumerator(name: &str) -> Option<u64> {
+    thread_local! {
+        static ALL: HashMap<String, u64> = vmlinux(|btf| {
+            let mut all = HashMap::new();
+            for whole in btf.type_by_kind::<Enum<'_>>() {
+                all.extend(whole.iter().filter_map(|m| Some((m.name?.to_str()?.to_owned(), m.value as u64))));
+            }
+            Some(all)
+        })
+        .unwrap_or_default();
+    }
+    ALL.with(|all| all.get(name).copied())
 }
 
 fn seen_by_programs(
@@ -236,6 +251,18 @@ pub fn format_array(field: &FormatField) -> Option<Show> {
             Show::Array { width: width as u8, signed }
         }
         _ => Show::Plain,
+    })
+}
+
+/// How the elements are shown of an array whose length the record tells: `__data_loc u64[]`; `Some(None)` for
+/// strings, `None` for what is no such array.
+pub fn format_elements(field: &FormatField) -> Option<Option<Show>> {
+    let (_, array) = field.type_name.split_once(' ')?;
+    let element = array.trim().strip_suffix("[]")?.trim();
+    Some(match (element, c_integer(element)) {
+        ("char", _) => None,
+        (_, Some((width @ (2 | 4 | 8), signed))) => Some(Show::Array { width, signed }),
+        _ => Some(Show::Plain),
     })
 }
 

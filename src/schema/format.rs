@@ -1,6 +1,8 @@
 //! The `format` text of a tracepoint, as tracefs gives it.
 
-use super::Show;
+use std::sync::Arc;
+
+use super::{Names, Show, print_fmt};
 
 /// One field of a tracepoint's record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,9 +21,45 @@ pub struct FormatField {
     pub show: Show,
 }
 
-/// The fields of a format text after the common ones; lines that are none are passed over.
-pub fn parse(text: &str) -> Vec<FormatField> {
-    text.lines().filter_map(field).filter(|f| !f.name.starts_with("common_")).collect()
+/// The most fields that are read: the kernel's tracepoints have some tens.
+const MOST: usize = 1024;
+
+/// The fields of a format text after the common ones, without the names of their values; lines that are none are
+/// passed over.
+pub fn fields(text: &str) -> Vec<FormatField> {
+    let declared = text.split_once("print fmt:").map_or(text, |(declared, _)| declared);
+    let all = declared.lines().filter_map(field).filter(|f| !f.name.starts_with("common_"));
+    all.take(MOST).collect()
+}
+
+/// The same with the names that its print fmt gives to values.
+///
+/// The print fmt names values by numbers, and by constants that the kernel's sources name: `constants` knows
+/// those, or `None`. Whatever the text holds, it ends soon and never panics.
+pub fn parse(text: &str, constants: &dyn Fn(&str) -> Option<u64>) -> Vec<FormatField> {
+    let print_fmt = text.split_once("print fmt:").map_or("", |(_, print_fmt)| print_fmt);
+    let mut fields = fields(text);
+    for table in print_fmt::tables(print_fmt, constants) {
+        let named = fields.iter_mut().find(|f| f.name == table.field && f.is_integer());
+        if let Some(field) = named.filter(|f| f.show == Show::Plain) {
+            let values = table.entries.into_iter().map(|(value, name)| (field.fitted(value), name));
+            let names = Arc::new(Names::new(values));
+            field.show = if table.bits { Show::Flags(names) } else { Show::Enum(names) };
+        }
+    }
+    fields
+}
+
+impl FormatField {
+    fn is_integer(&self) -> bool {
+        matches!(self.size, 1 | 2 | 4 | 8) && !self.type_name.contains(['[', '*'])
+    }
+
+    /// A constant as the field holds it.
+    fn fitted(&self, value: u64) -> u64 {
+        let unused = 64 - 8 * self.size.clamp(1, 8);
+        if self.signed { ((value << unused) as i64 >> unused) as u64 } else { value << unused >> unused }
+    }
 }
 
 fn field(line: &str) -> Option<FormatField> {
@@ -63,7 +101,7 @@ mod tests {
             \tfield:char comm[16];\toffset:32;\tsize:16;\tsigned:0;\n\
             \tfield:__data_loc char[] filename;\toffset:48;\tsize:4;\tsigned:0;\n\n\
             print fmt: \"fd: %d\", REC->fd\n";
-        let fields = parse(text);
+        let fields = parse(text, &|_| None);
         let seen: Vec<_> =
             fields.iter().map(|f| (&*f.type_name, &*f.name, f.offset, f.size, f.signed)).collect();
         assert_eq!(
@@ -86,7 +124,24 @@ mod tests {
             "field:int a;",
             "\tfield:;offset:1;size:2;",
         ] {
-            assert!(parse(line).is_empty(), "{line}");
+            assert!(parse(line, &|_| None).is_empty(), "{line}");
         }
+    }
+
+    #[test]
+    fn names_go_to_the_fields_that_the_print_fmt_names() {
+        let text = "\tfield:unsigned char vec;\toffset:8;\tsize:1;\tsigned:0;\n\
+            \tfield:int state;\toffset:12;\tsize:4;\tsigned:1;\n\
+            \tfield:char name[4];\toffset:16;\tsize:4;\tsigned:0;\n\
+            print fmt: \"%s\", __print_symbolic(REC->vec, {-1, \"last\"}, {2, \"two\"}), __print_flags(REC->state, \
+            \"|\", {0x80000000, \"top\"}, {ONE, \"one\"}), __print_symbolic(REC->name, {1, \"x\"}), \
+            __print_symbolic(REC->vec, {3, \"never\"})\n";
+        let fields = parse(text, &|name| (name == "ONE").then_some(1));
+        let names = |entries: &[(u64, &str)]| {
+            Arc::new(Names::new(entries.iter().map(|(value, name)| (*value, (*name).into()))))
+        };
+        assert_eq!(fields[0].show, Show::Enum(names(&[(0xff, "last"), (2, "two")])));
+        assert_eq!(fields[1].show, Show::Flags(names(&[(0xffff_ffff_8000_0000, "top"), (1, "one")])));
+        assert_eq!(fields[2].show, Show::Plain, "a string has no names");
     }
 }

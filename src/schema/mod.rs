@@ -6,11 +6,14 @@
 //! **Invariants.** No second table of fields anywhere: whoever prints, writes or decodes an event asks here.
 //! A schema never changes once its probe is attached. Nothing here reads a ring or calls the kernel.
 
+mod constant;
 pub mod errno;
 pub mod format;
 mod names;
+mod print_fmt;
 mod shapes;
 mod show;
+pub mod tracefs;
 mod value;
 mod wire;
 
@@ -62,7 +65,8 @@ pub enum Kind {
     Pointer,
     /// An unsigned integer of 2, 4 or 8 bytes in network order.
     BigEndian(u8),
-    /// A string: its slot holds its offset << 32 and its length, the NUL included where there is one.
+    /// A string: its slot holds its length << 16 and its offset, the NUL included where there is one, as a
+    /// tracepoint's `__data_loc` does in the slot's low half.
     Text,
     /// Bytes: a slot as a string's.
     Bytes,

@@ -19,7 +19,9 @@
 //! Numbers stay numbers: what people see of them, a name, bits, a time, stands in `shown` under the field's own
 //! name, for example `"args":{"ret":-2,"mode":420},"shown":{"ret":"-ENOENT","mode":"0644"}`; a value that has no
 //! other form has no entry there. Addresses of the network, of sockets and times with seconds of their own are
-//! strings in `args` itself, arrays of integers are arrays. Stacks are arrays of frames, innermost first.
+//! strings in `args` itself, arrays of integers are arrays. Stacks are arrays of frames, innermost first:
+//! `addr`, and where known `symbol`, `offset` (in the symbol, else in the file), `module`, `build_id`, `file`,
+//! `line`, and `inlined` [{`symbol`, `file`, `line`}], each called by the one before it.
 //!
 //! **Invariants.** Keys and their meaning never change within a schema version; new ones may come. Every line
 //! is valid UTF-8 and valid JSON, whatever the names are.
@@ -28,16 +30,18 @@ use serde::Serialize;
 
 use super::{
     Encode, Header, Note, escape,
+    frames::{self, Namer},
     lines::{
         ClockLine, FieldLine, FooterLine, Form, HeaderLine, MessageLine, ProbeLine, StatsLine, kind_name,
     },
     number::decimal,
-    shown::{array, replaces, shown},
+    shown::{array, replaces, shown, symbol},
 };
 use crate::{
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
-    schema::{Field, Show, Stack, Value},
+    schema::{Field, Show, Value},
+    symbol::Symbols,
 };
 
 /// How objects are written.
@@ -48,19 +52,25 @@ pub struct Options {
 }
 
 /// The NDJSON form.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Json {
     options: Options,
+    namer: Namer,
 }
 
 impl Json {
     /// Lines as the options say.
     pub fn new(options: Options) -> Json {
-        Json { options }
+        Json { options, namer: Namer::default() }
+    }
+
+    /// The same with addresses named by `symbols`.
+    pub fn with_symbols(self, symbols: Symbols) -> Json {
+        Json { namer: Namer::new(symbols), ..self }
     }
 
     #[inline]
-    fn int(self, n: impl itoa::Integer, out: &mut Vec<u8>) {
+    fn int(&self, n: impl itoa::Integer, out: &mut Vec<u8>) {
         if self.options.int_strings {
             out.push(b'"');
             decimal(n, out);
@@ -70,14 +80,14 @@ impl Json {
         }
     }
 
-    fn optional(self, n: Option<u64>, out: &mut Vec<u8>) {
+    fn optional(&self, n: Option<u64>, out: &mut Vec<u8>) {
         match n {
             Some(n) => self.int(n, out),
             None => key(b"null", out),
         }
     }
 
-    fn line(self, line: &impl Serialize, out: &mut Vec<u8>) {
+    fn line(&self, line: &impl Serialize, out: &mut Vec<u8>) {
         let form = Form { int_strings: self.options.int_strings };
         let mut serializer = serde_json::Serializer::with_formatter(&mut *out, form);
         // Neither a vector nor these types can fail.
@@ -86,7 +96,7 @@ impl Json {
     }
 
     /// Appends a value; false where it is a string that was no UTF-8.
-    fn value(self, field: &Field, value: &Value<'_>, out: &mut Vec<u8>) -> bool {
+    fn value(&mut self, field: &Field, value: &Value<'_>, tgid: u32, out: &mut Vec<u8>) -> bool {
         let wide = field.kind.integer_size() == 8;
         match (value, &field.show) {
             (Value::Bytes(bytes), &Show::Array { width, signed }) => {
@@ -109,14 +119,14 @@ impl Json {
             }
             Value::Text(bytes) => return escape::json(&bytes.to_contiguous(), out),
             Value::Bytes(bytes) => escape::json_hex(&bytes.to_contiguous(), out),
-            Value::Stack(stack) => frames(stack, out),
+            Value::Stack(stack) => frames::json(self.namer.stack(&stack, tgid), out),
             Value::Fault => key(b"null", out),
         }
         true
     }
 
     /// Whose event it is; false where the name was no UTF-8.
-    fn task(self, event: &Event<'_>, out: &mut Vec<u8>) -> bool {
+    fn task(&self, event: &Event<'_>, out: &mut Vec<u8>) -> bool {
         let wire = &event.wire;
         if wire.carries == Carries::Nothing {
             key(b",\"pid\":null,\"tid\":null", out);
@@ -149,7 +159,7 @@ impl Json {
     }
 
     /// What people see of numbers that have another form; nothing where none has.
-    fn shown(event: &Event<'_>, out: &mut Vec<u8>) {
+    fn shown(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let start = out.len();
         key(b",\"shown\":{", out);
         let mut none = true;
@@ -158,7 +168,11 @@ impl Json {
             key(if none { b"" } else { b"," }, out);
             escape::json(field.name.as_bytes(), out);
             out.push(b':');
-            match in_quotes(out, |out| shown(field, &value, out)) {
+            let namer = &mut self.namer;
+            let fill = |out: &mut Vec<u8>| {
+                shown(field, &value, out) || symbol(field, &value, namer, event.wire.tgid, out)
+            };
+            match in_quotes(out, fill) {
                 true => none = false,
                 false => out.truncate(before),
             }
@@ -218,17 +232,6 @@ fn in_quotes(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>) -> bool) -> bool
         out.push(b'"');
     }
     true
-}
-
-/// The frames of a stack, innermost first.
-fn frames(stack: Stack<'_>, out: &mut Vec<u8>) {
-    out.push(b'[');
-    for (i, address) in stack.addresses().enumerate() {
-        key(if i > 0 { b",{\"addr\":\"" } else { b"{\"addr\":\"" }, out);
-        escape::address(address, out);
-        key(b"\"}", out);
-    }
-    out.push(b']');
 }
 
 #[inline]
@@ -295,7 +298,7 @@ impl Encode for Json {
             }
             escape::json(field.name.as_bytes(), out);
             out.push(b':');
-            exact &= self.value(field, &value, out);
+            exact &= self.value(field, &value, wire.tgid, out);
             faulty |= matches!(value, Value::Fault);
             named |= !matches!(field.show, Show::Plain) && !replaces(&field.show);
         }
@@ -304,7 +307,7 @@ impl Encode for Json {
             Json::faults(event, out);
         }
         if named {
-            Json::shown(event, out);
+            self.shown(event, out);
         }
         if !exact {
             Json::exact_bytes(event, out);

@@ -16,9 +16,12 @@
 //! event that a sink was handed ends in exactly one of its three counts.
 
 pub mod escape;
+pub mod folded;
+mod frames;
 pub mod hex;
 mod hold;
 pub mod json;
+pub mod json_schema;
 mod lines;
 mod memory;
 mod number;

@@ -87,7 +87,7 @@ pub struct Broken {
 }
 
 /// The raw form.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Raw {
     json: Json,
 }

@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     escape,
+    frames::Namer,
     number::{decimal, padded},
 };
 use crate::{
@@ -40,6 +41,21 @@ pub(super) fn shown(field: &Field, value: &Value<'_>, out: &mut Vec<u8>) -> bool
             done
         }
         Value::Bool(_) | Value::Text(_) | Value::Stack(_) | Value::Fault => false,
+    }
+}
+
+/// Appends the symbol of an address, where that is asked for. False, and nothing appended, where it has none.
+pub(super) fn symbol(
+    field: &Field,
+    value: &Value<'_>,
+    namer: &mut Namer,
+    tgid: u32,
+    out: &mut Vec<u8>,
+) -> bool {
+    match (&field.show, value) {
+        (Show::KernelSymbol, Value::Pointer(address)) => namer.symbol(*address, false, tgid, out),
+        (Show::UserSymbol, Value::Pointer(address)) => namer.symbol(*address, true, tgid, out),
+        _ => false,
     }
 }
 

@@ -5,6 +5,8 @@
 //! -- lost 13 events on cpu 1 (seq 101..113) between 2083.123456789 and 2083.223456789 --
 //! ```
 //!
+//! The frames of a stack stand beneath its event, innermost first, each on a line that begins with a tab.
+//!
 //! What a foreign program's event does not carry is `-`. Every line that is no event begins with `-- ` and a word: the cause of a gap (`lost`, `failed`,
 //! `overwritten`, `corrupt`, `dropped`), or `error:`, `probe:`, `stats:`, `end:`. No event line begins so.
 //! Strings are escaped as [`escape`] says: no control character ever comes out.
@@ -15,8 +17,9 @@ use anstyle::{AnsiColor, Style};
 
 use super::{
     Encode, Header, Note, TimeFormat, escape,
+    frames::{Namer, lines},
     number::{decimal, fill_up, padded},
-    shown::shown,
+    shown::{shown, symbol},
     when::Stamp,
 };
 use crate::{
@@ -24,6 +27,7 @@ use crate::{
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
     schema::{Field, Value},
+    symbol::Symbols,
 };
 
 /// What one column shows.
@@ -113,6 +117,7 @@ pub struct Text {
     stamp: Stamp,
     name: Style,
     mark: Style,
+    namer: Namer,
 }
 
 impl Text {
@@ -127,7 +132,13 @@ impl Text {
             stamp,
             name: style(AnsiColor::Cyan.on_default()),
             mark: style(AnsiColor::Red.on_default().bold()),
+            namer: Namer::default(),
         }
+    }
+
+    /// The same with addresses named by `symbols`.
+    pub fn with_symbols(self, symbols: Symbols) -> Text {
+        Text { namer: Namer::new(symbols), ..self }
     }
 
     /// A line that is no event.
@@ -144,10 +155,10 @@ impl Encode for Text {
     }
 
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        let Text { columns, stamp, name, .. } = self;
+        let Text { columns, stamp, name, namer, .. } = self;
         let (ids, all) = (event.wire.carries != Carries::Nothing, event.wire.carries == Carries::All);
-        let start = out.len();
-        let mut skip = false;
+        let (start, tgid) = (out.len(), event.wire.tgid);
+        let (mut skip, mut beneath) = (false, false);
         for (i, column) in columns.iter().enumerate() {
             if std::mem::take(&mut skip) {
                 continue;
@@ -200,16 +211,18 @@ impl Encode for Text {
                     out.push(b':');
                 }
                 Column::Args => {
-                    for (i, (field, v)) in event.fields().enumerate() {
-                        if i > 0 {
-                            out.push(b' ');
+                    for (field, v) in event.fields() {
+                        let before = out.len();
+                        out.extend_from_slice(if before > empty { b" " } else { b"" });
+                        if value(field, v, namer, tgid, out) {
+                            out.truncate(before);
+                            beneath = true;
                         }
-                        value(field, v, out);
                     }
                 }
                 Column::Field(wanted) => {
                     if let Some((field, v)) = event.fields().find(|(f, _)| f.name == *wanted) {
-                        value(field, v, out);
+                        beneath |= value(field, v, namer, tgid, out);
                     }
                 }
             }
@@ -218,6 +231,9 @@ impl Encode for Text {
             }
         }
         out.push(b'\n');
+        if beneath {
+            lines(event, namer, out);
+        }
     }
 
     fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>) {
@@ -308,11 +324,15 @@ fn styled(style: Style, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let _ = write!(out, "{style:#}");
 }
 
-fn value(field: &Field, value: Value<'_>, out: &mut Vec<u8>) {
+/// Appends `name=value`. True of a stack, which stands beneath the line, and nothing appended.
+fn value(field: &Field, value: Value<'_>, namer: &mut Namer, tgid: u32, out: &mut Vec<u8>) -> bool {
+    if matches!(value, Value::Stack(stack) if !stack.is_empty()) {
+        return true;
+    }
     escape::text(field.name.as_bytes(), out);
     out.push(b'=');
-    if shown(field, &value, out) {
-        return;
+    if shown(field, &value, out) || symbol(field, &value, namer, tgid, out) {
+        return false;
     }
     match value {
         Value::Unsigned(n) => decimal(n, out),
@@ -321,15 +341,10 @@ fn value(field: &Field, value: Value<'_>, out: &mut Vec<u8>) {
         Value::Pointer(p) => escape::address(p, out),
         Value::Text(bytes) => quoted(&bytes.to_contiguous(), out),
         Value::Bytes(bytes) => bytes.bytes().for_each(|b| escape::hex_byte(b, out)),
-        Value::Stack(stack) => {
-            for (i, address) in stack.addresses().enumerate() {
-                out.push(if i > 0 { b';' } else { b'[' });
-                escape::address(address, out);
-            }
-            out.extend_from_slice(if stack.is_empty() { b"[]" } else { b"]" });
-        }
+        Value::Stack(_) => out.extend_from_slice(b"[]"),
         Value::Fault => out.extend_from_slice(b"<fault>"),
     }
+    false
 }
 
 /// A string between quotation marks, those within it as `\\"`.

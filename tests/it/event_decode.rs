@@ -108,7 +108,7 @@ fn with_text(faults: u64, text: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; Wire::SIZE];
     bytes.extend(faults.to_ne_bytes());
     let place = (Wire::SIZE + 16) as u64;
-    bytes.extend((place << 32 | text.len() as u64).to_ne_bytes());
+    bytes.extend(((text.len() as u64) << 16 | place).to_ne_bytes());
     bytes.extend(text);
     bytes
 }
@@ -137,7 +137,7 @@ fn strings_end_at_their_nul_and_faults_are_no_values() {
     assert_eq!(decoded(&with_text(1 << 2, b"y"), Kind::Text), [OwnedValue::Text(b"y".to_vec())]);
     // A place beyond the event has no value, and is not read.
     let mut bad = good;
-    bad[Wire::SIZE + 12] = 0xff;
+    bad[Wire::SIZE + 9] = 0xff;
     assert_eq!(decoded(&bad, Kind::Text), []);
 }
 

@@ -21,6 +21,7 @@ mod sink_gaps; // holes that waited for room, at their place, in order and summe
 mod sink_json; // NDJSON against golden lines
 mod sink_outlet; // bytes to pipes, terminals, sockets and files that are slow, stuck, full or gone
 mod sink_raw; // the hexadecimal and raw forms, and the reader of the latter
+mod sink_stacks; // stacks, names of values, folded stacks and their accounts
 mod sink_terminal; // one line a write on a terminal
 mod sink_text; // the text form, column by column
 mod support; // a seeded generator and a way to collect

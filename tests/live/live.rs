@@ -16,6 +16,8 @@
 //! | `objects`, `hostile`, `pinned` | users' own objects, files that are none, arrays that others fill |
 //! | `usdt` | probes that a program's author put into it |
 //! | `probes` | every kind of probe and its values |
+//! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
+//! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -58,11 +60,13 @@ mod refusals;
 mod returns;
 mod rights;
 mod rings;
+mod schema;
 mod sessions;
 mod signals;
 mod table;
 mod theft;
 mod trace;
+mod types;
 mod unmap;
 mod usdt;
 mod wild;
@@ -96,6 +100,8 @@ const TESTS: &[&[Test]] = &[
     doctor::TESTS,
     returns::TESTS,
     fields::TESTS,
+    types::TESTS,
+    schema::TESTS,
     filters::TESTS,
     command::TESTS,
     patterns::TESTS,

@@ -54,6 +54,7 @@ pub fn main() -> Option<ExitCode> {
         [NAME, "threads", threads, n] => threads_on_one_cpu(number(threads), number(n)),
         [NAME, "wait", file, threads, n] => threads_that_wait(file, number(threads), number(n)),
         [NAME, "greets", n] => greets(number(n)),
+        [NAME, "sockets"] => sockets(),
         [NAME, "compat", n, m] => compat(number(n), number(m)),
         [NAME, ..] => panic!("{words:?} is nothing to do"),
         _ => return None,
@@ -157,6 +158,24 @@ fn greeting(signed: i32, wide: u64, text: &std::ffi::CStr, memory: &[u32; 2], by
 #[cfg(not(target_arch = "x86_64"))]
 fn greeting(_: i32, _: u64, _: &std::ffi::CStr, _: &[u32; 2], _: u8) {
     panic!("the probe is for x86-64 alone");
+}
+
+/// What [`sockets`] connects to, in order; nobody listens there.
+pub const CONNECTS: [&str; 3] = ["127.0.0.1:9", "[::1]:9", "unix:/none/such"];
+/// How long it then sleeps.
+pub const SLEEP: std::time::Duration = std::time::Duration::from_nanos(12_345_678);
+
+/// Connects to addresses of three families, and sleeps.
+fn sockets() {
+    for address in CONNECTS {
+        match address.strip_prefix("unix:") {
+            Some(path) => drop(std::os::unix::net::UnixStream::connect(path)),
+            None => drop(std::net::TcpStream::connect(address)),
+        }
+    }
+    let request = nix::sys::time::TimeSpec::from_duration(SLEEP);
+    let relative = nix::time::ClockNanosleepFlags::empty();
+    let _ = nix::time::clock_nanosleep(nix::time::ClockId::CLOCK_MONOTONIC, relative, &request);
 }
 
 /// Calls getppid `n` times, and `m` times the 32-bit call that has the same number.

@@ -71,12 +71,25 @@ pub struct Event {
     /// Its task's name.
     pub comm: String,
     args: Map<String, Value>,
+    #[serde(default)]
+    shown: Map<String, Value>,
 }
 
 impl Event {
     /// An argument that is a string; empty where it is none.
     pub fn text(&self, name: &str) -> &str {
         self.args.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// An argument that is an array of numbers.
+    pub fn list(&self, name: &str) -> Vec<u64> {
+        let all = self.args.get(name).and_then(Value::as_array).into_iter().flatten();
+        all.map(|n| n.as_u64().unwrap_or_else(|| panic!("{n} in {self:?}"))).collect()
+    }
+
+    /// What people see of an argument that is a number; empty where that is the number.
+    pub fn shown(&self, name: &str) -> &str {
+        self.shown.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
     /// Whether an argument could not be read.

@@ -13,9 +13,11 @@
 mod symbols;
 
 use std::{
-    cell::OnceCell,
+    cell::{OnceCell, RefCell},
     collections::{HashMap, HashSet},
     fmt, fs,
+    rc::Rc,
+    time::{Duration, Instant},
 };
 
 use syscalls::Sysno;
@@ -202,7 +204,7 @@ impl Catalogue {
         if name.contains(".cold") {
             return Some(Why::Cold);
         }
-        if name.starts_with("__pfx_") || name.starts_with("__cfi_") {
+        if padded(name).is_some() {
             return Some(Why::Padding);
         }
         let ranges = self.ranges.get_or_init(|| Ranges::of(self.symbols()));
@@ -221,6 +223,26 @@ impl Catalogue {
         }
         (symbol.named_so > 1).then_some(Why::Duplicated(symbol.named_so))
     }
+}
+
+/// A catalogue that this thread has made within the last seconds, or a new one: where a pattern's functions are
+/// refused one by one, the tables are read once.
+pub(super) fn recent() -> Rc<Catalogue> {
+    const RECENT: Duration = Duration::from_secs(5);
+    thread_local! {
+        static LAST: RefCell<Option<(Instant, Rc<Catalogue>)>> = const { RefCell::new(None) };
+    }
+    LAST.with_borrow_mut(|last| match last {
+        Some((made, catalogue)) if made.elapsed() < RECENT => catalogue.clone(),
+        _ => last.insert((Instant::now(), Rc::default())).1.clone(),
+    })
+}
+
+/// The function that a symbol of padding stands before.
+pub(super) fn padded(name: &str) -> Option<&str> {
+    // `__pi_` is put before all symbols of the code that runs before relocation.
+    let name = name.strip_prefix("__pi_").unwrap_or(name);
+    name.strip_prefix("__pfx_").or_else(|| name.strip_prefix("__cfi_"))
 }
 
 /// The module that has a function of this name; `None` where the kernel itself has one, or nobody.

@@ -128,7 +128,7 @@ fn one(
         Provider::Tracepoint => {
             catalogue.tracepoints(scope, target)?.iter().try_for_each(|(category, name)| {
                 let fields = tracefs::format(category, name).ok().flatten().map(|text| {
-                    let fields = format::parse(&text);
+                    let fields = format::fields(&text);
                     fields.into_iter().map(|f| (f.type_name, f.name)).collect()
                 });
                 take(Listed { params: fields, ..named(category, name) })

@@ -4,7 +4,7 @@ use std::fs;
 
 use super::{Error, ErrorKind, host, near};
 use crate::probe::{
-    catalogue::{Catalogue, Why},
+    catalogue::{self, Catalogue, Why, padded},
     spec::Spec,
 };
 
@@ -42,7 +42,7 @@ pub fn absent(spec: &Spec, symbol: &str, catalogue: &Catalogue) -> Option<Error>
 
 /// The error for a function that this kernel's BTF does not know.
 pub fn explain_absent(spec: &Spec, symbol: &str) -> Error {
-    absent(spec, symbol, &Catalogue::new()).unwrap_or_else(|| {
+    absent(spec, symbol, &catalogue::recent()).unwrap_or_else(|| {
         cannot(
             spec,
             &format!("{symbol} has no type in the kernel's BTF"),
@@ -59,7 +59,7 @@ pub fn shut_off(spec: &Spec, symbol: &str, trampoline: bool, catalogue: &Catalog
         Why::Cold => {
             format!("probe the function itself: k:{}", symbol.split(".cold").next().unwrap_or(symbol))
         }
-        Why::Padding => format!("probe the function itself: k:{}", symbol.get(6..).unwrap_or(symbol)),
+        Why::Padding => format!("probe the function itself: k:{}", padded(symbol).unwrap_or(symbol)),
         Why::Duplicated(_) => format!(
             "f:{symbol} takes the one that BTF knows; tracer list -v 'k:{symbol}' shows where they are"
         ),

@@ -10,7 +10,7 @@ pub use self::{
     host::{kprobes, lockdown, rights},
 };
 use super::{
-    catalogue::Catalogue,
+    catalogue,
     hook::{Hook, How},
     object,
     spec::Spec,
@@ -40,7 +40,7 @@ pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
     if let Some(error) = how.in_file().and_then(|(path, symbol)| program::absent(spec, path, symbol)) {
         return error;
     }
-    let catalogue = Catalogue::new();
+    let catalogue = catalogue::recent();
     if let Some(error) = how.symbol().and_then(|symbol| function::absent(spec, symbol, &catalogue)) {
         return error;
     }

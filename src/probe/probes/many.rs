@@ -1,7 +1,5 @@
 //! Many functions by few programs: those of which the same is captured share one.
 
-use std::collections::HashMap;
-
 use libbpf_rs::{Link, MapCore, MapFlags};
 
 use super::{Loaded, Many, Probes, Refused};
@@ -14,8 +12,6 @@ use crate::{
         find::{Found, Refusal},
         hook::{Hook, How},
         preflight,
-        resolve::on_function,
-        signature::{self, Signature},
         spec::{Provider, Spec},
     },
     schema::Schema,
@@ -38,12 +34,11 @@ impl Probes {
     ) -> Result<Vec<Refusal>> {
         let mut refused = found.refused().to_vec();
         let (pattern, all) = (found.spec().to_string(), found.each().len());
-        let kprobes = matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe);
-        if kprobes {
+        if matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe) {
             let why = |error: Error| error.context(format!("{}: cannot attach", found.spec()));
             preflight::kprobes(&found.spec().target).map_err(why)?;
         }
-        if kprobes && found.spec().offset == 0 {
+        if found.shares_programs() {
             let mut done = 0;
             for group in groups(found, &mut refused) {
                 let size = group.members.len();
@@ -135,17 +130,7 @@ fn how(many: Many, retprobe: bool) -> &'static str {
 /// Sorts what matches by what is captured of it.
 fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    // All at once: to look a name up is to look through all types.
-    let mut signatures: HashMap<Option<&str>, HashMap<String, Signature>> = HashMap::new();
-    let names: HashMap<&str, Option<&str>> = found.functions().collect();
-    for module in names.values() {
-        let wanted = |name: &str| names.get(name) == Some(module);
-        signatures.entry(*module).or_insert_with(|| signature::functions_in(*module, wanted));
-    }
-    for spec in found.each() {
-        let name = &*spec.target;
-        let known = names.get(name).and_then(|module| signatures.get_mut(module)?.remove(name));
-        let hook = on_function(spec, known);
+    for (spec, hook) in found.each().iter().zip(found.hooks()) {
         let (plan, schema) = match capture_shared(spec, &hook) {
             Ok(captured) => captured,
             Err(error) => {
