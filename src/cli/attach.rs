@@ -41,22 +41,40 @@ pub fn find(args: &Run, specs: &[Spec]) -> Result<Vec<Found>> {
 
 /// Attaches all of it, and says how, unless quiet.
 pub fn attach(args: &Run, session: &mut Session, all: &[Found]) -> Result<()> {
+    let mut whole = true;
     for found in all {
         let mut progress = Progress::new(args.quiet, found.spec());
         let since = Instant::now();
         let outcome = session.attach_found(found, &mut |done, all| progress.show(done, all));
         progress.clear();
         match outcome {
-            Err(error) => missing(args, error)?,
+            Err(error) => {
+                whole = false;
+                missing(args, error)?;
+            }
+            Ok(_) if found.spec().provider == Provider::Object => told_of_object(args, session, found.spec()),
             Ok(outcome) => {
                 refused(args, found, &outcome)?;
                 told(args, session, found, &outcome, since.elapsed());
             }
         }
     }
-    match session.probes().attached().is_empty() {
-        true => Err(Error::new(ErrorKind::Attach, "none of the probes could be attached")),
-        false => Ok(()),
+    if session.schemas().next().is_none() {
+        return Err(Error::new(ErrorKind::Attach, "none of the probes could be attached"));
+    }
+    // What an object that is missing would have had is not known.
+    if whole { session.check_objects() } else { Ok(()) }
+}
+
+/// Says what became of an object's programs, and how its events are decoded.
+fn told_of_object(args: &Run, session: &Session, spec: &Spec) {
+    if args.quiet {
+        return;
+    }
+    session.programs_of(spec).iter().for_each(|line| say(&format!("{spec}: {line}")));
+    let name = spec.to_string();
+    for feed in session.feeds().filter(|f| f.spec == name) {
+        say(&format!("{spec}: '{}' is read: {}", feed.map, feed.how));
     }
 }
 

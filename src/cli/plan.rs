@@ -5,7 +5,7 @@ use std::path::Path;
 use nix::unistd::User;
 use tracer::{
     Error, ErrorKind, Result,
-    probe::{self, Filter, Spec, Target, spec::Field},
+    probe::{self, Filter, Provider, Spec, Target, foreign::Settings, spec::Field},
     ring::{self, Wake, cpus},
     session::{self, Session},
 };
@@ -35,8 +35,22 @@ pub fn with_stacks(specs: &mut [Spec], kernel: bool, user: bool) -> Result<()> {
     Ok(())
 }
 
+/// Checks that what is said of objects has one to be said of, and tells what does not hold for them.
+pub fn objects(args: &Run, specs: &[Spec]) -> Result<()> {
+    let objects = specs.iter().filter(|s| s.provider == Provider::Object).count();
+    if objects == 0 && !(args.set.is_empty() && args.event.is_empty()) {
+        return Err(Error::usage("--set and --event are for objects, and no SPEC is one")
+            .with_help("an object is o:FILE.bpf.o"));
+    }
+    let filtered = !args.pid.is_empty() || args.comm.is_some() || args.uid.is_some() || args.cgroup.is_some();
+    if objects > 0 && filtered && !args.quiet {
+        say("-p, --comm, -u and --cgroup are our own programs' filters: objects emit what they emit");
+    }
+    Ok(())
+}
+
 /// The options of a session; `child` is the command that waits to be let go.
-pub fn options(args: &Run, specs: usize, child: Option<u32>) -> Result<session::Options> {
+pub fn options(args: &Run, probes: usize, child: Option<u32>) -> Result<session::Options> {
     let cpus = args.cpus.as_deref().map(cpu_list).transpose()?;
     Ok(session::Options {
         rings: ring::Options { cpus: cpus.clone(), ..rings(&args.rings, cpus.as_deref())? },
@@ -48,7 +62,8 @@ pub fn options(args: &Run, specs: usize, child: Option<u32>) -> Result<session::
             cpus: None,
             excluded: if args.include_self { Vec::new() } else { excluded() },
         },
-        probes: specs,
+        probes,
+        objects: Settings { set: args.set.clone(), events: args.event.clone() },
         limit: args.count,
         count_runs: args.verbose,
         ..session::Options::default()
@@ -116,7 +131,8 @@ pub fn prepare(args: &Rings, options: session::Options) -> Result<(Session, Opti
     }
 }
 
-fn cpu_list(list: &str) -> Result<Vec<u32>> {
+/// The CPUs of a list such as `0-3,7`, all of which can be there.
+pub fn cpu_list(list: &str) -> Result<Vec<u32>> {
     let cpus = cpus::parse(list)?;
     let possible = cpus::possible()?;
     match cpus.iter().find(|cpu| !possible.contains(cpu)) {

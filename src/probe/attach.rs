@@ -26,9 +26,15 @@ pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
         How::SyscallExitRawTp { .. } => program.attach_raw_tracepoint("sys_exit"),
         How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false),
         How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true),
+        How::Usdt { path, name } => {
+            let (provider, name) = name.split_once(':').unwrap_or(("", name));
+            program.attach_usdt(ALL, path, provider, name)
+        }
     }
 }
 
+/// Every process that runs the file; which of them are wanted is the filter's to say.
+const ALL: i32 = -1;
 /// Attaches a loaded program to a function, as the one of many that this cookie tells.
 pub fn attach_as(program: &ProgramMut<'_>, how: &How, cookie: u64) -> libbpf_rs::Result<Link> {
     match how {
@@ -62,8 +68,6 @@ fn uprobe(
     offset: u64,
     retprobe: bool,
 ) -> libbpf_rs::Result<Link> {
-    /// Every process that runs the file; which of them are wanted is the filter's to say.
-    const ALL: i32 = -1;
     let opts = UprobeOpts { retprobe, func_name: Some(symbol.to_owned()), ..UprobeOpts::default() };
     program.attach_uprobe_with_opts(ALL, path, offset as usize, opts)
 }

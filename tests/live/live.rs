@@ -13,6 +13,8 @@
 //! | `kit`, `wild` | what tests that drive the library share, and a sink that misbehaves |
 //! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
+//! | `objects`, `hostile`, `pinned` | users' own objects, files that are none, arrays that others fill |
+//! | `usdt` | probes that a program's author put into it |
 //! | `probes` | every kind of probe and its values |
 //! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
@@ -40,13 +42,16 @@ mod fields;
 mod filters;
 mod guest;
 mod harness;
+mod hostile;
 mod hotplug;
 mod house;
 mod job;
 mod judge;
 mod kit;
 mod losses;
+mod objects;
 mod patterns;
+mod pinned;
 mod pipes;
 mod preempt;
 mod probes;
@@ -63,6 +68,7 @@ mod theft;
 mod trace;
 mod types;
 mod unmap;
+mod usdt;
 mod wild;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -87,6 +93,10 @@ const TESTS: &[&[Test]] = &[
     theft::TESTS,
     rights::TESTS,
     refusals::TESTS,
+    objects::TESTS,
+    hostile::TESTS,
+    pinned::TESTS,
+    usdt::TESTS,
     doctor::TESTS,
     returns::TESTS,
     fields::TESTS,

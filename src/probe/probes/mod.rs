@@ -65,6 +65,13 @@ pub struct Outcome {
     pub refused: Vec<Refusal>,
 }
 
+impl Outcome {
+    /// Of what has no probes of ours, where `attached` are.
+    pub fn none(attached: usize) -> Outcome {
+        Outcome { attached: attached..attached, refused: Vec::new() }
+    }
+}
+
 /// All programs of a session and the maps they share.
 ///
 /// Dropping it detaches and unloads them.

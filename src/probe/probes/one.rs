@@ -134,7 +134,7 @@ impl Probes {
         }
         let program = hook.how.program();
         let half = hook.how.half().filter(|_| hook.pairs(plan)).map(|(name, _)| name);
-        let mut open = object::open()?;
+        let mut open = object::open_with(program)?;
         for name in [program].into_iter().chain(half) {
             object::select(&mut open, name);
             set_trampoline(&mut open, name, hook)?;

@@ -62,13 +62,9 @@ use crate::{Error, Result};
 pub fn unsupported(spec: &Spec) -> Option<&'static str> {
     let wild = |text: &str| text.contains(['*', '?']);
     let in_file = spec.provider.has_path();
-    [
-        (spec.provider == Provider::Usdt, "USDT probes (usdt:)"),
-        (spec.provider == Provider::Object, "objects (o:)"),
-        (wild(&spec.target) && in_file, "wildcards among the symbols of a file"),
-    ]
-    .into_iter()
-    .find_map(|(used, what)| used.then_some(what))
+    [(wild(&spec.target) && in_file, "wildcards among the symbols of a file")]
+        .into_iter()
+        .find_map(|(used, what)| used.then_some(what))
 }
 
 impl FromStr for Spec {
