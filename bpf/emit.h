@@ -298,9 +298,14 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 		set_base(level, TRACER_BASE_CPU, bpf_get_smp_processor_id());
 	if (config.builtins & 1 << TRACER_BASE_GID)
 		set_base(level, TRACER_BASE_GID, bpf_get_current_uid_gid() >> 32);
-	if (config.builtins & 1 << TRACER_BASE_FUNC)
-		set_base(level, TRACER_BASE_FUNC,
-			 config.func_helper ? bpf_get_func_ip(ctx) : function_address(ctx));
+	if (config.builtins & 1 << TRACER_BASE_FUNC) {
+		if (config.func == TRACER_FUNC_HELPER)
+			set_base(level, TRACER_BASE_FUNC, bpf_get_func_ip(ctx));
+		else if (config.func == TRACER_FUNC_UPROBE)
+			set_base(level, TRACER_BASE_FUNC, PT_REGS_IP((struct pt_regs *)ctx));
+		else
+			set_base(level, TRACER_BASE_FUNC, function_address(ctx));
+	}
 	if (config.nops) {
 #pragma clang loop unroll(disable)
 		for (__u32 i = 0; i < TRACER_FIELDS; i++) {

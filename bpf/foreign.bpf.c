@@ -22,7 +22,8 @@ struct counts {
 	__u64 running;
 };
 
-/* -ENOENT of an empty slot; anything else of one that holds an event. The slot is the first word. */
+/* -ENOENT of an empty slot; anything else of one that holds an event. The slot is the first word.
+ */
 SEC("raw_tp")
 int slot_state(__u64 *ctx)
 {

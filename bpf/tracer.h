@@ -141,6 +141,11 @@ struct tracer_cpu {
 #define TRACER_BASE_GID 11
 #define TRACER_BASE_FUNC 12 /* the address of the function */
 
+/* Where the address of the function is known from. */
+#define TRACER_FUNC_KPROBE 0 /* the registers, at its entry */
+#define TRACER_FUNC_HELPER 1 /* a helper: at its return, and in a trampoline */
+#define TRACER_FUNC_UPROBE 2 /* the user's registers, at its entry */
+
 /* How a program that serves many functions knows which one it runs for. */
 #define TRACER_MANY_COOKIE 1  /* by the attachment's cookie */
 #define TRACER_MANY_ADDRESS 2 /* by the function's address, in the map `functions` */
@@ -206,7 +211,7 @@ struct tracer_config {
 	__u32 pair;	   /* a return is an event only with its entry */
 	__u32 sp_delta;	   /* from a function's stack pointer at entry to the one at its return */
 	__u32 many;	   /* how the probe's id is found, where one program serves several */
-	__u32 func_helper; /* the function's address is asked of a helper */
+	__u32 func;	   /* where the function's address is known from */
 	__u32 func_args;   /* how many parameters the function has: fexit finds the return value
 			      behind */
 	__u32 copied;	   /* a trampoline's arguments are read by a helper */

@@ -26,7 +26,7 @@ int probe_usdt(struct pt_regs *ctx)
 
 	if (!level)
 		return 0;
-	/* Unrolled, as each round must be dead code where its argument is not looked at. */
+		/* Unrolled, as each round must be dead code where its argument is not looked at. */
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i < 6; i++) {
 		if (i < config.nargs) {

@@ -137,9 +137,9 @@ fn told(args: &Run, session: &Session, found: &Found, outcome: &Outcome, time: D
         return say(&format!("{}: {}{why}{time}", found.spec(), first.how));
     }
     let mut ways: Vec<(&str, usize)> = Vec::new();
-    let own = matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe);
+    let shared = found.shares_programs();
     for one in attached {
-        let how = if own { &*one.how } else { "one program each" };
+        let how = if shared { &*one.how } else { "one program each" };
         match ways.iter_mut().find(|(known, _)| *known == how) {
             Some((_, n)) => *n += 1,
             None => ways.push((how, 1)),

@@ -158,9 +158,13 @@ impl How {
         self.is_kprobe() || self.trampoline().is_some() || matches!(self, How::Uprobe { .. })
     }
 
-    /// Whether the function's address is not in the registers: at its return, and in a trampoline.
-    fn asks_for_function(&self) -> bool {
-        self.trampoline().is_some() || matches!(self, How::Kretprobe { .. } | How::SyscallKretprobe { .. })
+    /// Where the function's address is known from: `TRACER_FUNC_*` of `bpf/tracer.h`.
+    fn func(&self) -> u32 {
+        match self {
+            How::Uprobe { .. } => 2,
+            How::Kprobe { .. } | How::SyscallKprobe { .. } => 0,
+            _ => 1,
+        }
     }
 
     /// Whether what returns there is a function of the kernel.
@@ -384,7 +388,7 @@ impl Hook {
         config.set_u32("copied", u32::from(self.how.copies()));
         config.set_u32("pair", u32::from(self.pairs(plan)));
         config.set_u32("sp_delta", self.how.sp_delta());
-        config.set_u32("func_helper", u32::from(self.how.asks_for_function()));
+        config.set_u32("func", self.how.func());
         if let How::SyscallTpBtf { number }
         | How::SyscallRawTp { number }
         | How::SyscallExitTpBtf { number }

@@ -61,10 +61,11 @@ use crate::{Error, Result};
 /// What of a spec this version cannot serve yet, for a message.
 pub fn unsupported(spec: &Spec) -> Option<&'static str> {
     let wild = |text: &str| text.contains(['*', '?']);
-    let in_file = spec.provider.has_path();
-    [(wild(&spec.target) && in_file, "wildcards among the symbols of a file")]
-        .into_iter()
-        .find_map(|(used, what)| used.then_some(what))
+    match spec.provider {
+        Provider::Usdt if wild(&spec.target) => Some("wildcards among USDT probes"),
+        Provider::Object if wild(&spec.target) => Some("wildcards among the programs of an object"),
+        _ => None,
+    }
 }
 
 impl FromStr for Spec {
