@@ -107,7 +107,8 @@ _Static_assert(__builtin_offsetof(struct tracer_level, event.body) % 8 == 0,
 struct tracer_cpu {
 	struct tracer_level level[TRACER_LEVELS];
 	__u32 depth;	/* levels in use, where levels nest strictly */
-	__u32 pad[255]; /* as far as the verifier sees the last string of the last level reach */
+	__u32 nothing;	/* always 0, which the verifier does not know */
+	__u32 pad[254]; /* as far as the verifier sees the last string of the last level reach */
 };
 
 /* What is in the map `targets`, by process or thread id. */

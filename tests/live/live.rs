@@ -18,6 +18,8 @@
 //! | `probes` | every kind of probe and its values |
 //! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
+//! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
+//! | `peers` | the same events as bpftrace prints |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -51,6 +53,7 @@ mod kit;
 mod losses;
 mod objects;
 mod patterns;
+mod peers;
 mod pinned;
 mod pipes;
 mod preempt;
@@ -69,6 +72,7 @@ mod trace;
 mod types;
 mod unmap;
 mod usdt;
+mod verifier;
 mod wild;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -102,6 +106,8 @@ const TESTS: &[&[Test]] = &[
     fields::TESTS,
     types::TESTS,
     schema::TESTS,
+    verifier::TESTS,
+    peers::TESTS,
     filters::TESTS,
     command::TESTS,
     patterns::TESTS,
