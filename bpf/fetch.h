@@ -75,7 +75,10 @@ static __always_inline __u64 at_most(__u64 there, __u64 asked)
 	return there & (2 * TRACER_TEXT - 1);
 }
 
-/* A string, bytes or a stack into the dynamic space; `there` bytes lie where a record's array is.
+#include "path.h"
+
+/* A string, bytes, a stack or a path into the dynamic space; `there` bytes lie where a record's
+ * array is.
  */
 static __always_inline __u64 fetch_bytes(void *ctx, struct tracer_level *level,
 					 const volatile struct tracer_fetch *f, __u64 from,
@@ -96,6 +99,10 @@ static __always_inline __u64 fetch_bytes(void *ctx, struct tracer_level *level,
 		n = copied(f->size, bad);
 	} else if (f->kind == TRACER_FETCH_STACK) {
 		result = bpf_get_stack(ctx, to, f->size, f->user ? BPF_F_USER_STACK : 0);
+		bad = failed(result);
+		n = copied(result, bad);
+	} else if (f->kind == TRACER_FETCH_PATH || f->kind == TRACER_FETCH_DENTRY) {
+		result = read_path(level, to, from, f->kind == TRACER_FETCH_DENTRY);
 		bad = failed(result);
 		n = copied(result, bad);
 	} else {

@@ -4,14 +4,16 @@
 #ifndef TRACER_H
 #define TRACER_H
 
-#define TRACER_LEVELS 4	    /* programs that can build an event at once on one CPU */
-#define TRACER_FIELDS 16    /* fields that are captured, shown or for the predicate */
-#define TRACER_STEPS 8	    /* pointers that are followed to a field */
-#define TRACER_OPS 16	    /* operations of a predicate */
-#define TRACER_TEXT 1024    /* most bytes of a string, buffer or stack */
-#define TRACER_DYNAMIC 2048 /* most bytes of all of them, but for the last */
-#define TRACER_EXCLUDED 64  /* processes never traced: ourselves and whoever reads us */
-#define TRACER_COMM 16	    /* TASK_COMM_LEN */
+#define TRACER_LEVELS 4	     /* programs that can build an event at once on one CPU */
+#define TRACER_FIELDS 16     /* fields that are captured, shown or for the predicate */
+#define TRACER_STEPS 8	     /* pointers that are followed to a field */
+#define TRACER_OPS 16	     /* operations of a predicate */
+#define TRACER_TEXT 1024     /* most bytes of a string, buffer or stack */
+#define TRACER_DYNAMIC 2048  /* most bytes of all of them, but for the last */
+#define TRACER_PATH 512	     /* most bytes of a path, its NUL included */
+#define TRACER_PATH_PARTS 24 /* most names and mounts on its way to the root */
+#define TRACER_EXCLUDED 64   /* processes never traced: ourselves and whoever reads us */
+#define TRACER_COMM 16	     /* TASK_COMM_LEN */
 
 /*
  * One event, at the very start of a sample's raw bytes. It opens with the kernel's trace-entry
@@ -97,9 +99,11 @@ struct tracer_level {
 	__u64 dynamic; /* bytes of the dynamic space in use */
 	__u64 faults;  /* which fields could not be read */
 	__u64 value;   /* what a helper reads into */
-	__u8 pad[16];
+	__u64 dentry;  /* where a path is, on its way to the root */
+	__u64 mnt;
+	__u8 path[TRACER_PATH + 256]; /* it grows from its end; a name is written whole */
 };
-_Static_assert(sizeof(struct tracer_level) == 3584, "whole cache lines");
+_Static_assert(sizeof(struct tracer_level) == 4352, "whole cache lines");
 _Static_assert(__builtin_offsetof(struct tracer_level, event.body) % 8 == 0,
 	       "slots are stored whole");
 
@@ -131,6 +135,8 @@ struct tracer_cpu {
 #define TRACER_FETCH_BYTES 3  /* bytes there */
 #define TRACER_FETCH_WORDS 4  /* a string there, into slots of the predicate's */
 #define TRACER_FETCH_STACK 5  /* the kernel's stack, or the user's */
+#define TRACER_FETCH_PATH 6   /* the path of a struct path there */
+#define TRACER_FETCH_DENTRY 7 /* the path of a dentry within its file system */
 
 /* What a field starts from: six arguments, a return value, a tracepoint's record, and what is known
  * of any run. */

@@ -100,6 +100,32 @@ struct task_struct {
 	struct signal_struct *signal;
 };
 
+/* What a path is made of; struct mount is in fs/mount.h. */
+struct qstr {
+	__u32 len;
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
 #pragma clang attribute pop
 
 #endif

@@ -138,7 +138,7 @@ pub enum Choice {
 /// Finds what a path and a hint ask for on a hook; the error says why there is no such thing.
 pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, String> {
     if path.call.is_some() {
-        return Err(format!("'{path}': functions are not supported by this version"));
+        return path_of(hook, path, hint).map(Choice::Fetched);
     }
     let source =
         hook.sources.iter().find(|s| s.name == path.root || (s.is_return() && path.root == "retval"));
@@ -172,10 +172,28 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
     Ok(Choice::Fetched(wanted))
 }
 
+/// `path(…)`: the path of the open file that something points to.
+fn path_of(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Wanted, String> {
+    if hint.is_some() {
+        return Err(format!("'{path}' takes no hint"));
+    }
+    let source = hook.sources.iter().find(|s| s.name == path.root);
+    let source = source.ok_or_else(|| nothing_like(hook, path))?;
+    let found = btf::of(hook.module.as_deref(), |btf| {
+        let start = match (&path.cast, source.ty) {
+            (Some(cast), _) => Place::pointee(btf, source.fetch.base, cast),
+            (None, Some(ty)) => Ok(Place::of(btf, source.fetch.base, ty)),
+            (None, None) => Err(format!("the type of '{}' is not known: cast it", source.name)),
+        };
+        Some(start.and_then(|place| place.follow(path)).and_then(Place::file_path))
+    });
+    found.unwrap_or_else(|| Err("this kernel has no BTF".into()))
+}
+
 /// What is there whatever was hooked.
 fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, String> {
     if !path.is_name() {
-        return nothing_like(hook, path);
+        return Err(nothing_like(hook, path));
     }
     let name = &*path.root;
     if let (Some(&(_, offset, kind)), None) = (HEAD.iter().find(|(n, ..)| *n == name), hint) {
@@ -210,7 +228,7 @@ fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, Strin
     }
     match HEAD.iter().any(|(n, ..)| *n == name) || name.ends_with("stack") {
         true => Err(format!("'{path}' takes no hint")),
-        false => nothing_like(hook, path),
+        false => Err(nothing_like(hook, path)),
     }
 }
 
@@ -220,17 +238,12 @@ pub fn stack(user: bool) -> Wanted {
     Wanted { fetch, kind: Kind::Stack { user }, show: Show::Plain, type_name: "u64 *".into() }
 }
 
-fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
+fn nothing_like(hook: &Hook, path: &Path) -> String {
     let names: Vec<String> = hook.sources.iter().map(|s| s.name.clone()).collect();
     let head = HEAD.iter().map(|(n, ..)| (*n).to_owned());
     let head = head.chain(BUILTINS.iter().map(|(n, ..)| (*n).to_owned()));
     let head = head.chain(["kstack", "ustack", "func"].map(str::to_owned));
     let all = names.iter().cloned().chain(head).collect();
     let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-    Err(format!(
-        "{} has no '{}': it has {there}; {}",
-        hook.how,
-        path.root,
-        near(&path.root, all, str::to_owned)
-    ))
+    format!("{} has no '{}': it has {there}; {}", hook.how, path.root, near(&path.root, all, str::to_owned))
 }

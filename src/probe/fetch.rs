@@ -9,6 +9,8 @@ pub const STEPS: usize = 8;
 pub const OPS: usize = 16;
 pub const TEXT: usize = 1024;
 pub const DYNAMIC: usize = 2048;
+/// `TRACER_PATH`
+const PATH: u16 = 512;
 /// Bytes of a string whose length nothing tells.
 pub const STRING: u16 = 256;
 
@@ -48,6 +50,10 @@ pub enum Read {
     Words(u16),
     /// The addresses of a stack, at most this many bytes of them: the user's where the fetch is of user memory.
     Stack(u16),
+    /// The path of a `struct path` there.
+    Path,
+    /// The path of a dentry within its file system.
+    Dentry,
 }
 
 /// One field: from a base over pointers to bytes.
@@ -117,6 +123,8 @@ impl Fetch {
             Read::Bytes(n) => (3, n),
             Read::Words(n) => (4, 8 * n),
             Read::Stack(n) => (5, n),
+            Read::Path => (6, PATH),
+            Read::Dentry => (7, PATH),
         };
         let (shl, shr, sign) = self.cut;
         let mut out = vec![
@@ -241,7 +249,12 @@ impl Plan {
         if self.slots == FIELDS {
             return Err(Full::Slots);
         }
-        if let Read::Text(n) | Read::Bytes(n) | Read::Stack(n) = fetch.read {
+        let n = match fetch.read {
+            Read::Text(n) | Read::Bytes(n) | Read::Stack(n) => n,
+            Read::Path | Read::Dentry => PATH,
+            _ => 0,
+        };
+        if n > 0 {
             // The last may begin anywhere in the space, and has room behind it.
             if self.dynamic >= DYNAMIC {
                 return Err(Full::Text);

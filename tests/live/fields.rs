@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 pub const TESTS: &[Test] = &[
     Test::new("fields::strings_of_system_calls", strings_of_system_calls),
     Test::new("fields::the_function", the_function),
+    Test::new("fields::the_path_of_a_file", the_path_of_a_file),
     Test::new("fields::members_over_pointers", members_over_pointers),
     Test::new("fields::names_of_files_written", names_of_files_written).in_guests(),
     Test::new("fields::predicates_turn_away_before_anything_is_copied", predicates_turn_away),
@@ -37,6 +38,31 @@ fn strings_of_system_calls(ctx: &Context) -> Outcome {
     let names: Vec<&str> = seen.events().map(|event| event.text("filename")).collect();
     assert_eq!(names, ["named-by-a-test"]);
     seen.sound()
+}
+
+/// From the root down, over a mount on the way; of a dentry within its file system.
+fn the_path_of_a_file(ctx: &Context) -> Outcome {
+    let dd = ctx.renamed("dd", "dd-by-path")?;
+    let below = ctx.scratch.join("mounted");
+    std::fs::create_dir(&below)?;
+    let script = format!(
+        "{dd} count=0 status=none; mount -t tmpfs none {0} && mkdir {0}/in && cp {dd} {0}/in/dd-mounted && \
+         {0}/in/dd-mounted count=0 status=none",
+        below.display()
+    );
+    let fields = "{whole:path(bprm.file), own:path(bprm.file.f_path.dentry)}";
+    let spec = format!("rt:sched_process_exec/comm==\"dd-*\"/{fields}");
+    let seen = trace(ctx, &[&spec], &["unshare", "-m", "sh", "-c", &script])?;
+    seen.sound()?;
+    let paths: Vec<(&str, &str)> =
+        seen.events().map(|event| (event.text("whole"), event.text("own"))).collect();
+    let real = |path: &std::path::Path| anyhow::Ok(path.canonicalize()?.to_string_lossy().into_owned());
+    let plain = real(std::path::Path::new(&dd))?;
+    let mounted = format!("{}/in/dd-mounted", real(&below)?);
+    let [(first, own), (second, in_mount)] = paths[..] else { panic!("{paths:?}") };
+    assert!(first == plain && plain.ends_with(own) && !own.is_empty(), "{paths:?}, {plain}");
+    assert_eq!((second, in_mount), (&*mounted, "/in/dd-mounted"), "{paths:?}");
+    Ok(())
 }
 
 /// The address of the function, whatever the hook.
