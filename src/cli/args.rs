@@ -53,6 +53,8 @@ Examples:
   tracer run t:sched:sched_process_exec      a tracepoint
   tracer run 's:openat/filename==\"/etc/*\"/{filename,flags:x}'
                                              a predicate and fields
+  tracer run 's:read{fd,count,ret,lat}'      what it returned, and how long it took
+  tracer run -k 'k:tcp_*' --missing warn     every function that matches, with stacks
   tracer run o:mine.bpf.o --set min_us=100 --event events=event
                                              an object of your own, its events by its BTF
   tracer run -f json -n 1000 -- make         a command from its first instruction
