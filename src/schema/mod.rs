@@ -12,6 +12,7 @@ pub mod format;
 mod names;
 mod print_fmt;
 mod show;
+pub mod tally;
 pub mod tracefs;
 mod value;
 mod wire;

@@ -10,6 +10,8 @@
 //!   └ set slots                                                                └ settle the sink; check; footer
 //! ```
 //!
+//! [`stat::Stat`] is the session without rings: its programs keep tallies, and no event leaves the kernel.
+//!
 //! **Invariants.** Rings are mapped and slots set before anything is attached, so there is no blind window at
 //! the start; the end of each ring is proved by a marker, so there is none at the stop. No term of the ledger is
 //! found by subtraction. Whatever a sink does (fails, panics, is stuck), the rings are read and counted.
@@ -18,6 +20,7 @@ pub mod arrays;
 mod books;
 mod host;
 mod reader;
+pub mod stat;
 
 use std::{
     ops::ControlFlow,
@@ -104,7 +107,7 @@ impl Session {
     pub fn prepare(mut options: Options) -> Result<Session> {
         options.rings.max_raw = MAX_RAW;
         options.filter.cpus = options.rings.cpus.clone();
-        let probes = Probes::open(options.filter.clone(), options.probes, options.count_runs)?;
+        let probes = Probes::open(options.filter.clone(), options.probes, options.count_runs, None)?;
         let rings = Set::open(&options.rings, Some(arrays::of_probes(&probes)))?;
         let readers = (0..probes.possible_cpus()).map(Reader::new).collect();
         let now = Instant::now();

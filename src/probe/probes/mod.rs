@@ -2,6 +2,7 @@
 
 mod loaded;
 mod many;
+mod tallies;
 
 use std::{
     io,
@@ -13,6 +14,7 @@ use libbpf_rs::{Link, MapCore, Object, OpenObject, ProgramAttachType, ProgramInp
 
 pub use self::loaded::Loaded;
 use self::loaded::{Links, fdinfo};
+pub use self::tallies::Row;
 use super::{
     attach,
     capture::capture,
@@ -21,6 +23,7 @@ use super::{
     filter::Filter,
     find::{Found, Refusal},
     hook::{Hook, How},
+    keep::{Keep, kept},
     libbpf,
     object::{self, Common},
     preflight,
@@ -46,7 +49,7 @@ const FOLLOWERS: [(&str, &str); 3] = [
 const TEST_RUN_ON_CPU: u32 = 1;
 
 /// A probe that is attached, or was.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Attached {
     /// What its events carry.
     pub schema: Schema,
@@ -96,6 +99,8 @@ pub struct Probes {
     /// The most probes, our own included.
     ids: usize,
     run_counts: Option<OwnedFd>,
+    /// What is kept of runs in place of their events.
+    keep: Option<Keep>,
 }
 
 impl Probes {
@@ -104,12 +109,12 @@ impl Probes {
 
     /// Loads our own programs and makes the maps, for up to `probes` probes. With `count_runs` the kernel counts
     /// the runs of BPF programs from before the first can run, as a second source for `fired`; that costs some
-    /// ns a run.
+    /// ns a run. With `keep` nothing is emitted: runs are added to tallies.
     ///
     /// # Errors
     ///
     /// A precondition where this process lacks the capabilities or the kernel cannot load BPF programs.
-    pub fn open(filter: Filter, probes: usize, count_runs: bool) -> Result<Probes> {
+    pub fn open(filter: Filter, probes: usize, count_runs: bool, keep: Option<Keep>) -> Result<Probes> {
         preflight::rights()?;
         // Before anything runs: our own programs are attached below.
         let run_counts = count_runs.then(libbpf::enable_run_counts).transpose().map_err(|e| {
@@ -130,6 +135,7 @@ impl Probes {
                 .map_err(|e| Error::caused(ErrorKind::Runtime, "sizing a BPF map", e))?;
         }
         object::leave_out(&mut open, &["functions", "pairs"])?;
+        Keep::size(keep.as_ref(), &mut open)?;
         object::select(&mut open, "end_marker");
         if filter.follows() {
             FOLLOWERS.iter().for_each(|(name, _)| object::select(&mut open, name));
@@ -162,6 +168,7 @@ impl Probes {
             filter,
             ids,
             run_counts,
+            keep,
         };
         probes.follow()?;
         Ok(probes)
@@ -267,7 +274,7 @@ impl Probes {
     }
 
     fn try_hook(&self, spec: &Spec, hook: &Hook) -> Result<(Loaded, Schema), Refused> {
-        let (plan, mut schema) = capture(spec, hook)?;
+        let (plan, mut schema) = kept(self.keep.as_ref(), capture(spec, hook))?;
         let mut loaded = self.load(hook, &plan, Many::One)?;
         let put = |name: &str, how: &How| {
             let program = loaded.object.progs_mut().find(|p| p.name() == name);
@@ -308,7 +315,9 @@ impl Probes {
                 .filter(|p| p.name() == program)
                 .for_each(|mut p| p.set_attach_type(ProgramAttachType::KprobeMulti));
         }
-        object::share_maps(&mut open, &self.base)?;
+        object::share_maps(&mut open, &self.base, &object::SHARED)?;
+        Keep::size(self.keep.as_ref(), &mut open)?;
+        object::share_maps(&mut open, &self.base, Keep::maps(self.keep.as_ref()))?;
         match many {
             Many::Addresses(entries) => object::size(&mut open, "functions", entries)?,
             _ => object::leave_out(&mut open, &["functions"])?,
@@ -355,7 +364,7 @@ impl Probes {
             fields: None,
         };
         let hook = Hook::entry(How::RawTracepoint { name: name.to_owned() }, signature::registers());
-        let (plan, mut schema) = capture(&spec, &hook)?;
+        let (plan, mut schema) = kept(self.keep.as_ref(), capture(&spec, &hook))?;
         let loaded = self.load(&hook, &plan, Many::One).map_err(|refused| match refused {
             Refused::Ours(error) => error,
             Refused::Kernels(cause) => preflight::explain(&spec, &hook, &cause),
