@@ -4,7 +4,10 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
-use super::units::{self, Wakeup};
+use super::{
+    stat::args as stat,
+    units::{self, Wakeup},
+};
 
 /// Live BPF tracing whose numbers add up.
 #[derive(Debug, Parser)]
@@ -19,6 +22,8 @@ pub struct Args {
 pub enum Command {
     /// Stream events to stdout as they happen
     Run(Box<Run>),
+    /// Count in the kernel: rates, sums and histograms, with no events
+    Stat(Box<stat::Args>),
     /// What can be probed, with its parameters; and why not
     List(List),
     /// What this kernel and user allow, each with the exact fix
@@ -69,24 +74,8 @@ pub struct Run {
     #[arg(last = true, value_name = "CMD")]
     pub cmd: Vec<OsString>,
 
-    /// Trace this process and its children (or this thread); may be repeated
-    #[arg(short, long, value_name = "PID", value_delimiter = ',', env = "TRACER_PID")]
-    pub pid: Vec<u32>,
-    /// Trace tasks whose name matches; * and ? match
-    #[arg(long, value_name = "GLOB", env = "TRACER_COMM")]
-    pub comm: Option<String>,
-    /// Trace tasks of this user, by name or id
-    #[arg(short = 'u', long = "uid", value_name = "USER", env = "TRACER_UID")]
-    pub uid: Option<String>,
-    /// Trace tasks in this cgroup v2 directory or below
-    #[arg(long, value_name = "PATH", env = "TRACER_CGROUP")]
-    pub cgroup: Option<PathBuf>,
-    /// Trace on these CPUs, such as 0-3,7
-    #[arg(short = 'C', long, value_name = "CPUS", env = "TRACER_CPUS")]
-    pub cpus: Option<String>,
-    /// Trace tracer itself, its ancestors and its readers too
-    #[arg(long, env = "TRACER_INCLUDE_SELF")]
-    pub include_self: bool,
+    #[command(flatten)]
+    pub tasks: Tasks,
 
     /// Stop after so many events
     #[arg(short = 'n', value_name = "N", env = "TRACER_COUNT")]
@@ -114,13 +103,8 @@ pub struct Run {
     #[command(flatten)]
     pub rings: Rings,
 
-    /// Exit with 5 if more than N events are missing at the end [default N: 0]
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
-          env = "TRACER_FAIL_ON_LOSS")]
-    pub fail_on_loss: Option<u64>,
-    /// What to do when a probe cannot be attached
-    #[arg(long, value_enum, default_value_t = Missing::Error, env = "TRACER_MISSING")]
-    pub missing: Missing,
+    #[command(flatten)]
+    pub manner: Manner,
     /// Print the ledger to stderr in this interval
     #[arg(long, value_name = "TIME", value_parser = units::time, env = "TRACER_STATS")]
     pub stats: Option<Duration>,
@@ -130,15 +114,50 @@ pub struct Run {
     /// Resolve, load and attach, say what was done, and detach
     #[arg(long)]
     pub dry_run: bool,
+    /// Colours
+    #[arg(long, value_enum, default_value_t = Color::Auto, env = "TRACER_COLOR")]
+    pub color: Color,
+}
+
+/// Which tasks are traced.
+#[derive(Clone, Debug, Group)]
+pub struct Tasks {
+    /// Trace this process and its children (or this thread); may be repeated
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', env = "TRACER_PID")]
+    pub pid: Vec<u32>,
+    /// Trace tasks whose name matches; * and ? match
+    #[arg(long, value_name = "GLOB", env = "TRACER_COMM")]
+    pub comm: Option<String>,
+    /// Trace tasks of this user, by name or id
+    #[arg(short = 'u', long = "uid", value_name = "USER", env = "TRACER_UID")]
+    pub uid: Option<String>,
+    /// Trace tasks in this cgroup v2 directory or below
+    #[arg(long, value_name = "PATH", env = "TRACER_CGROUP")]
+    pub cgroup: Option<PathBuf>,
+    /// Trace on these CPUs, such as 0-3,7
+    #[arg(short = 'C', long, value_name = "CPUS", env = "TRACER_CPUS")]
+    pub cpus: Option<String>,
+    /// Trace tracer itself, its ancestors and its readers too
+    #[arg(long, env = "TRACER_INCLUDE_SELF")]
+    pub include_self: bool,
+}
+
+/// What is said, and what is put up with.
+#[derive(Clone, Debug, Group)]
+pub struct Manner {
+    /// Exit with 5 if more than N events are missing at the end [default N: 0]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+          env = "TRACER_FAIL_ON_LOSS")]
+    pub fail_on_loss: Option<u64>,
+    /// What to do when a probe cannot be attached
+    #[arg(long, value_enum, default_value_t = Missing::Error, env = "TRACER_MISSING")]
+    pub missing: Missing,
     /// No status and no summary; errors and loss are told all the same
     #[arg(short, long, env = "TRACER_QUIET")]
     pub quiet: bool,
     /// Say more; the kernel counts our programs' runs as a check of `fired`
     #[arg(short, long, env = "TRACER_VERBOSE")]
     pub verbose: bool,
-    /// Colours
-    #[arg(long, value_enum, default_value_t = Color::Auto, env = "TRACER_COLOR")]
-    pub color: Color,
 }
 
 /// `tracer schema`

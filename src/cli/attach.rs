@@ -8,12 +8,11 @@ use std::{
 
 use tracer::{
     Error, ErrorKind, Result,
-    probe::{self, Found, Outcome, Provider, Refusal, Spec},
-    session::Session,
+    probe::{self, Attached, Found, Outcome, Provider, Refusal, Spec},
 };
 
 use super::{
-    args::{Missing, Run},
+    args::{Manner, Missing},
     complain, say,
 };
 
@@ -21,47 +20,53 @@ use super::{
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// All that the specs match.
-pub fn find(args: &Run, specs: &[Spec]) -> Result<Vec<Found>> {
+pub fn find(manner: &Manner, specs: &[Spec]) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     for spec in specs {
         let since = Instant::now();
         match probe::find(spec) {
             Ok(found) => {
-                if args.verbose && found.is_pattern() {
+                if manner.verbose && found.is_pattern() {
                     let time = since.elapsed().as_secs_f64();
                     say(&format!("{spec}: {} found in {time:.3} s", found.each().len()));
                 }
                 all.push(found);
             }
-            Err(error) => missing(args, error)?,
+            Err(error) => missing(manner, error)?,
         }
     }
     Ok(all)
 }
 
-/// Attaches all of it, and says how, unless quiet.
-pub fn attach(args: &Run, session: &mut Session, all: &[Found]) -> Result<()> {
+/// Attaches all of it by `attach`, which gives what came of it, and says how, unless quiet.
+pub fn attach(
+    manner: &Manner,
+    all: &[Found],
+    mut attach: impl FnMut(&Found, &mut dyn FnMut(usize, usize)) -> Result<(Vec<Attached>, Outcome)>,
+) -> Result<()> {
+    let mut none = true;
     for found in all {
-        let mut progress = Progress::new(args.quiet, found.spec());
+        let mut progress = Progress::new(manner.quiet, found.spec());
         let since = Instant::now();
-        let outcome = session.attach_found(found, &mut |done, all| progress.show(done, all));
+        let outcome = attach(found, &mut |done, all| progress.show(done, all));
         progress.clear();
         match outcome {
-            Err(error) => missing(args, error)?,
-            Ok(outcome) => {
-                refused(args, found, &outcome)?;
-                told(args, session, found, &outcome, since.elapsed());
+            Err(error) => missing(manner, error)?,
+            Ok((attached, outcome)) => {
+                none &= attached.is_empty();
+                refused(manner, found, &outcome)?;
+                told(manner, found, &attached, since.elapsed());
             }
         }
     }
-    match session.probes().attached().is_empty() {
+    match none {
         true => Err(Error::new(ErrorKind::Attach, "none of the probes could be attached")),
         false => Ok(()),
     }
 }
 
-fn missing(args: &Run, error: Error) -> Result<()> {
-    match args.missing {
+fn missing(manner: &Manner, error: Error) -> Result<()> {
+    match manner.missing {
         Missing::Error => return Err(error),
         Missing::Warn => complain(&error),
         Missing::Ignore => {}
@@ -70,7 +75,7 @@ fn missing(args: &Run, error: Error) -> Result<()> {
 }
 
 /// What a pattern matches and could not be attached is missing too.
-fn refused(args: &Run, found: &Found, outcome: &Outcome) -> Result<()> {
+fn refused(manner: &Manner, found: &Found, outcome: &Outcome) -> Result<()> {
     if outcome.refused.is_empty() {
         return Ok(());
     }
@@ -81,10 +86,10 @@ fn refused(args: &Run, found: &Found, outcome: &Outcome) -> Result<()> {
         outcome.refused.len() + outcome.attached.len()
     );
     let error = Error::new(ErrorKind::Attach, text);
-    let list = by_reason(&outcome.refused, args.verbose);
+    let list = by_reason(&outcome.refused, manner.verbose);
     missing(
-        args,
-        match args.missing {
+        manner,
+        match manner.missing {
             Missing::Error => {
                 error.with_help(format!("{list}\nto trace the others: --missing warn, or ignore"))
             }
@@ -106,15 +111,14 @@ fn by_reason(refused: &[Refusal], all: bool) -> String {
     reasons.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn told(args: &Run, session: &Session, found: &Found, outcome: &Outcome, time: Duration) {
-    let attached = &session.probes().attached()[outcome.attached.clone()];
-    let Some(first) = attached.first().filter(|_| !args.quiet) else { return };
+fn told(manner: &Manner, found: &Found, attached: &[Attached], time: Duration) {
+    let Some(first) = attached.first().filter(|_| !manner.quiet) else { return };
     let why = match first.passed_over.as_slice() {
         [] if found.spec().provider == Provider::Syscall => " (the hook that costs least)".into(),
         [] => String::new(),
         reasons => format!(" ({})", reasons.join("; ")),
     };
-    let time = if args.verbose { format!(", in {:.3} s", time.as_secs_f64()) } else { String::new() };
+    let time = if manner.verbose { format!(", in {:.3} s", time.as_secs_f64()) } else { String::new() };
     if !found.is_pattern() {
         return say(&format!("{}: {}{why}{time}", found.spec(), first.how));
     }

@@ -18,6 +18,7 @@ mod plan;
 mod run;
 mod schema;
 mod signal;
+mod stat;
 mod status;
 mod summary;
 mod units;
@@ -54,6 +55,7 @@ pub fn main() -> ExitCode {
     }
     let done = match Args::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Stat(args) => stat::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Schema(args) => schema::run(&args),

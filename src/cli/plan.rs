@@ -11,7 +11,7 @@ use tracer::{
 };
 
 use super::{
-    args::{Rings, Run},
+    args::{Rings, Run, Tasks},
     kin, say,
     units::Wakeup,
 };
@@ -28,21 +28,27 @@ pub fn specs(asked: &[String]) -> Result<Vec<Spec>> {
 
 /// The options of a session; `child` is the command that waits to be let go.
 pub fn options(args: &Run, specs: usize, child: Option<u32>) -> Result<session::Options> {
-    let cpus = args.cpus.as_deref().map(cpu_list).transpose()?;
+    let filter = filter(&args.tasks, child)?;
+    let cpus = filter.cpus.clone();
     Ok(session::Options {
         rings: ring::Options { cpus: cpus.clone(), ..rings(&args.rings, cpus.as_deref())? },
-        filter: Filter {
-            targets: targets(&args.pid, child)?,
-            uid: args.uid.as_deref().map(uid).transpose()?,
-            comm: args.comm.clone(),
-            cgroup: args.cgroup.clone(),
-            cpus: None,
-            excluded: if args.include_self { Vec::new() } else { excluded() },
-        },
+        filter,
         probes: specs,
         limit: args.count,
-        count_runs: args.verbose,
+        count_runs: args.manner.verbose,
         ..session::Options::default()
+    })
+}
+
+/// Which tasks are traced; `child` is the command that waits to be let go.
+pub fn filter(tasks: &Tasks, child: Option<u32>) -> Result<Filter> {
+    Ok(Filter {
+        targets: targets(&tasks.pid, child)?,
+        uid: tasks.uid.as_deref().map(uid).transpose()?,
+        comm: tasks.comm.clone(),
+        cgroup: tasks.cgroup.clone(),
+        cpus: tasks.cpus.as_deref().map(cpu_list).transpose()?,
+        excluded: if tasks.include_self { Vec::new() } else { excluded() },
     })
 }
 

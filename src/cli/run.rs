@@ -23,11 +23,14 @@ pub fn run(args: &Run) -> Result<ExitCode> {
         true => None,
         false => Some(Waiting::start(&args.cmd, args.output.is_none())?),
     };
-    let found = attach::find(args, &specs)?;
+    let found = attach::find(&args.manner, &specs)?;
     let probes = found.iter().map(|found| found.each().len()).sum();
     let options = plan::options(args, probes, child.as_ref().map(Waiting::id))?;
     let mut session = prepare(args, options)?;
-    attach::attach(args, &mut session, &found)?;
+    attach::attach(&args.manner, &found, |found, progress| {
+        let outcome = session.attach_found(found, progress)?;
+        Ok((session.probes().attached()[outcome.attached.clone()].to_vec(), outcome))
+    })?;
     output::check_columns(args, &session)?;
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -40,7 +43,7 @@ pub fn run(args: &Run) -> Result<ExitCode> {
     session.header(&mut sink)?;
     let running = child.map(|child| child.go(control.clone())).transpose()?;
 
-    let mut status = Status::new(args.quiet, args.stats, args.output.is_some());
+    let mut status = Status::new(args.manner.quiet, args.stats, args.output.is_some());
     let until = args.duration.and_then(|d| Instant::now().checked_add(d));
     let mut failed = None;
     let ended =
@@ -62,7 +65,7 @@ pub fn run(args: &Run) -> Result<ExitCode> {
 /// Maps the rings. Where the default size is beyond a limit, takes what fits and says so.
 fn prepare(args: &Run, options: session::Options) -> Result<Session> {
     let (session, shrunk) = plan::prepare(&args.rings, options)?;
-    if let (Some(size), false) = (shrunk, args.quiet) {
+    if let (Some(size), false) = (shrunk, args.manner.quiet) {
         say(&format!("rings of {} KiB a CPU, as the limit on locked memory allows no more", size >> 10));
     }
     Ok(session)
@@ -80,10 +83,10 @@ fn drop_privileges(account: &nix::unistd::User) -> Result<()> {
 /// The last words, and the exit code.
 fn finish(args: &Run, report: &Report, error: Option<Error>, command: Option<u8>) -> ExitCode {
     let closed = error.as_ref().is_some_and(|e| e.kind() == ErrorKind::Closed);
-    let allowed = args.fail_on_loss.unwrap_or(u64::MAX);
+    let allowed = args.manner.fail_on_loss.unwrap_or(u64::MAX);
     let lossy = report.missing() > allowed;
     let wrong = !report.balanced();
-    let silent = if closed { !args.verbose } else { args.quiet && report.missing() == 0 };
+    let silent = if closed { !args.manner.verbose } else { args.manner.quiet && report.missing() == 0 };
     if !silent || (wrong && !closed) {
         let mut err = anstream::stderr().lock();
         // Nobody may be reading stderr any more; the code still tells.
