@@ -21,7 +21,7 @@ use tracer::{
 };
 
 use self::args::{Args, Format};
-use super::{attach, command::Waiting, exit, plan, signal, summary};
+use super::{attach, command::Waiting, exit, plan, say, signal, summary};
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -53,7 +53,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let running = child.map(|child| child.go(control.clone())).transpose()?;
 
     let until = args.duration.and_then(|d| Instant::now().checked_add(d));
-    let mut last = (session.counted()?, session.elapsed());
+    // Counting began with the probes, and so does the first interval.
+    let mut last = (vec![Counted::default(); session.probes().attached().len()], 0);
     let looked = looks::wait(&control, until, args.interval, || {
         let now = (session.counted()?, session.elapsed());
         let since: Vec<Counted> = now.0.iter().zip(&last.0).map(|(now, last)| now.since(last)).collect();
@@ -145,6 +146,10 @@ fn finish(args: &Args, report: &Report, closed: bool, command: Option<u8>) -> Ex
         let mut err = anstream::stderr().lock();
         // Nobody may be reading stderr any more; the code still tells.
         let _ = summary::ledger(&mut err, report).and_then(|()| err.flush());
+    }
+    let no_room: u64 = report.probes.iter().map(|p| p.accounts.failed.nomem).sum();
+    if no_room > 0 && !closed {
+        say(&format!("{no_room} runs had no room: more than --max-entries {} are needed", args.max_entries));
     }
     if closed {
         return ExitCode::SUCCESS;
