@@ -197,3 +197,64 @@ fn stack(user: bool) -> Field {
         fault: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keep(by: &str, of: &str) -> Keep {
+        let field = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
+        Keep { by: field(by), of: field(of), entries: 1 }
+    }
+
+    #[test]
+    fn what_is_captured_is_what_is_kept() {
+        for (spec, by, of, captured) in [
+            ("s:write", "", "", "s:write{lat}"),
+            ("kr:f", "comm", "", "kretprobe:f{lat, comm}"),
+            ("kr:f", "kstack", "ret", "kretprobe:f{ret}"),
+            ("k:f", "", "", "kprobe:f{}"),
+            ("k:f/pid==1/", "n", "n", "kprobe:f/pid == 1/{n}"),
+            ("k:f{a,b}", "b", "", "kprobe:f{a, b}"),
+            ("s:write{l:lat}", "ret", "l", "s:write{l:lat, ret}"),
+        ] {
+            let (spec, captured): (Spec, Spec) = (spec.parse().unwrap(), captured.parse().unwrap());
+            assert_eq!(keep(by, of).spec(&spec).unwrap(), captured, "{spec} by {by} of {of}");
+        }
+        assert!(keep("", "b").spec(&"k:f{a}".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn what_tallies_are_of() {
+        let field = |name: &str, kind, offset| Field {
+            name: name.into(),
+            type_name: String::new(),
+            kind,
+            show: Show::Plain,
+            offset,
+            fault: None,
+        };
+        let fields = vec![
+            field("pid", Kind::Unsigned(4), 16),
+            field("path", Kind::Text, 52),
+            field("file", Kind::Pointer, 60),
+            field("l", Kind::Unsigned(8), 68),
+            field("fd", Kind::Signed(4), 76),
+        ];
+        let schema = Schema { name: "x".into(), spec: "s:x{pid, path, file, l:lat, fd}".into(), fields };
+        let of = |by: &str, of: &str| {
+            let kept = keep(by, of).kept(&schema).map_err(|e| e.to_string())?;
+            Ok::<_, String>((kept.by.map(|f| f.name), kept.of.map(|f| f.name), kept.time))
+        };
+        let some = |name: &str| Some(name.to_owned());
+        // The first integer that is fetched, and no address; not what they are told apart by.
+        assert_eq!(of("", ""), Ok((None, some("l"), true)));
+        assert_eq!(of("l", ""), Ok((some("l"), some("fd"), false)));
+        assert_eq!(of("pid", "file"), Ok((some("pid"), some("file"), false)));
+        assert_eq!(of("kstack", "fd"), Ok((some("kstack"), some("fd"), false)));
+        assert!(of("path", "").unwrap_err().contains("path"));
+        assert!(of("", "path").unwrap_err().contains("path"));
+        let fd = Number::of(&schema.fields[4]);
+        assert_eq!(fd, Number { at: 76, kind: BY_NUMBER, shift: 32, sign: true, fault: NO_FAULT });
+    }
+}

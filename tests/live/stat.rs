@@ -143,15 +143,14 @@ fn by_key(ctx: &Context) -> Outcome {
 }
 
 fn by_stack(ctx: &Context) -> Outcome {
-    let spec = "t:syscalls:sys_enter_write";
-    let words = [&[spec, "--by", "kstack", "--sum", "count", "--"], &DD[..]].concat();
+    let words = [&["s:write", "--by", "kstack", "--sum", "count", "--"], &DD[..]].concat();
     let seen = Stat::run(ctx, &words)?;
     seen.sound();
     let first = &seen.lines[0];
     let frames = first["key"].as_array().with_context(|| format!("no stack\n{}", seen.ran))?;
     let named =
         frames.iter().any(|frame| frame["symbol"].as_str().is_some_and(|name| name.contains("syscall")));
-    assert!(named && number(&first["count"]) > 900, "{}", seen.ran);
+    assert!(named && number(&first["count"]) > 900 && first["by"] == "kstack", "{}", seen.ran);
     let sum: u64 = seen.lines.iter().map(|line| number(&line["sum"])).sum();
     assert_eq!(sum, 7000, "{}", seen.ran);
     Ok(())
