@@ -170,11 +170,25 @@ static __always_inline bool wanted(struct ids ids)
 }
 
 /*
+ * The level of that number. Which one it is is hidden from the verifier: it would walk the rest of
+ * a program once for each.
+ */
+static __always_inline struct tracer_level *level_at(struct tracer_cpu *cpu, __u32 i)
+{
+	struct tracer_level *level;
+
+	i = (i + *(volatile __u32 *)&cpu->nothing) & (TRACER_LEVELS - 1);
+	level = &cpu->level[i];
+	level->event.level = i;
+	return level;
+}
+
+/*
  * Claims a scratch level of this CPU, or none. Interrupts and NMIs nest over a program, and on
  * preemptible kernels uprobe, fentry and tp_btf programs are preempted by others on their CPU, as
  * they run with migration disabled only: one slot per CPU would be written by two at once.
  */
-static __always_inline struct tracer_level *claim(struct tracer_cpu *cpu)
+static __noinline struct tracer_level *claim(struct tracer_cpu *cpu)
 {
 #ifdef TRACER_STRICT_NESTING
 	__u32 depth = cpu->depth;
@@ -182,15 +196,12 @@ static __always_inline struct tracer_level *claim(struct tracer_cpu *cpu)
 	if (depth >= TRACER_LEVELS)
 		return 0;
 	cpu->depth = depth + 1;
-	cpu->level[depth].event.level = depth;
-	return &cpu->level[depth];
+	return level_at(cpu, depth);
 #else
 #pragma clang loop unroll(full)
 	for (__u32 i = 0; i < TRACER_LEVELS; i++) {
-		if (!__sync_lock_test_and_set(&cpu->level[i].busy, 1)) {
-			cpu->level[i].event.level = i;
-			return &cpu->level[i];
-		}
+		if (!__sync_lock_test_and_set(&cpu->level[i].busy, 1))
+			return level_at(cpu, i);
 	}
 	return 0;
 #endif
@@ -299,6 +310,14 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 		set_base(level, TRACER_BASE_CPU, bpf_get_smp_processor_id());
 	if (config.builtins & 1 << TRACER_BASE_GID)
 		set_base(level, TRACER_BASE_GID, bpf_get_current_uid_gid() >> 32);
+	if (config.builtins & 1 << TRACER_BASE_FUNC) {
+		if (config.func == TRACER_FUNC_HELPER)
+			set_base(level, TRACER_BASE_FUNC, bpf_get_func_ip(ctx));
+		else if (config.func == TRACER_FUNC_UPROBE)
+			set_base(level, TRACER_BASE_FUNC, PT_REGS_IP((struct pt_regs *)ctx));
+		else
+			set_base(level, TRACER_BASE_FUNC, function_address(ctx));
+	}
 	if (config.nops) {
 #pragma clang loop unroll(disable)
 		for (__u32 i = 0; i < TRACER_FIELDS; i++) {

@@ -109,7 +109,8 @@ _Static_assert(__builtin_offsetof(struct tracer_level, event.body) % 8 == 0,
 struct tracer_cpu {
 	struct tracer_level level[TRACER_LEVELS];
 	__u32 depth;	/* levels in use, where levels nest strictly */
-	__u32 pad[255]; /* as far as the verifier sees the last string of the last level reach */
+	__u32 nothing;	/* always 0, which the verifier does not know */
+	__u32 pad[254]; /* as far as the verifier sees the last string of the last level reach */
 };
 
 /* What is in the map `targets`, by process or thread id. */
@@ -141,6 +142,12 @@ struct tracer_cpu {
 #define TRACER_BASE_TIME 9 /* CLOCK_MONOTONIC nanoseconds */
 #define TRACER_BASE_CPU 10
 #define TRACER_BASE_GID 11
+#define TRACER_BASE_FUNC 12 /* the address of the function */
+
+/* Where the address of the function is known from. */
+#define TRACER_FUNC_KPROBE 0 /* the registers, at its entry */
+#define TRACER_FUNC_HELPER 1 /* a helper: at its return, and in a trampoline */
+#define TRACER_FUNC_UPROBE 2 /* the user's registers, at its entry */
 
 /* How a program that serves many functions knows which one it runs for. */
 #define TRACER_MANY_COOKIE 1  /* by the attachment's cookie */
@@ -173,17 +180,19 @@ struct tracer_fetch {
 #define TRACER_OP_AND 1
 #define TRACER_OP_OR 2
 #define TRACER_OP_NOT 3
+#define TRACER_OP_GLOB 4 /* a string in slots, against `glob_next` */
+#define TRACER_GLOB 128	 /* the most bytes of such a string */
 
 struct tracer_op {
 	__u8 kind;
 	__u8 want;  /* of LESS, EQUAL, MORE */
 	__u8 fault; /* the field whose fault makes it false; 63: none */
 	__u8 pad;
-	__u16 at; /* the slot compared */
-	__u16 pad2;
-	__u64 mask;
-	__u64 bias; /* the sign bit for signed comparisons */
-	__u64 constant;
+	__u16 at;	/* the slot compared */
+	__u16 size;	/* GLOB: the most bytes of the string */
+	__u64 mask;	/* GLOB: the states that stay on any byte */
+	__u64 bias;	/* the sign bit for signed comparisons */
+	__u64 constant; /* GLOB: the final state */
 };
 
 /* What a tally is of, and what runs that share one have in common. */
@@ -243,6 +252,7 @@ struct tracer_config {
 	__u32 pair;	   /* a return is an event only with its entry */
 	__u32 sp_delta;	   /* from a function's stack pointer at entry to the one at its return */
 	__u32 many;	   /* how the probe's id is found, where one program serves several */
+	__u32 func;	   /* where the function's address is known from */
 	__u32 func_args;   /* how many parameters the function has: fexit finds the return value
 			      behind */
 	__u32 copied;	   /* a trampoline's arguments are read by a helper */
@@ -265,6 +275,7 @@ struct tracer_config {
 	__u64 cpus[64];	      /* those that are traced, a bit each */
 	struct tracer_fetch fetch[TRACER_FIELDS];
 	struct tracer_op ops[TRACER_OPS];
+	__u64 glob_next[256]; /* of the predicate's one pattern: as comm_next */
 };
 
 #endif

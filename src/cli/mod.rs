@@ -15,6 +15,7 @@ mod list;
 mod output;
 mod pages;
 mod plan;
+mod read;
 mod run;
 mod schema;
 mod signal;
@@ -56,6 +57,7 @@ pub fn main() -> ExitCode {
     let done = match Args::parse().command {
         Command::Run(args) => run::run(&args),
         Command::Stat(args) => stat::run(&args),
+        Command::Read(args) => read::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Schema(args) => schema::run(&args),

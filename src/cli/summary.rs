@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tracer::ledger::{ProbeReport, Report, Tail};
+use tracer::ledger::{FeedCpu, FeedReport, ProbeReport, Report, Tail};
 
 /// Writes the whole ledger.
 pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
@@ -43,6 +43,9 @@ pub fn ledger(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
         }
         writeln!(out)?;
     }
+    for f in &report.feeds {
+        feed(out, f)?;
+    }
     for s in report.sinks.iter().filter(|s| s.dropped_queue + s.dropped_sink > 0) {
         writeln!(
             out,
@@ -64,6 +67,31 @@ pub fn ledger(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
         writeln!(out, "  tail derived: {why}")?;
     }
     balance(out, report)
+}
+
+/// A map of programs that keep no accounts: what is known of it.
+fn feed(out: &mut impl Write, feed: &FeedReport) -> std::io::Result<()> {
+    let sum = |of: fn(&FeedCpu) -> u64| feed.cpus.iter().map(of).sum::<u64>();
+    let known = |of: fn(&FeedCpu) -> Option<u64>| {
+        let sum = feed.cpus.iter().map(of).sum::<Option<u64>>();
+        sum.map_or("unknown".to_owned(), |n| n.to_string())
+    };
+    write!(
+        out,
+        "  {} '{}': fired unknown, decoded {}, lost {} (the kernel's own count: {})",
+        feed.spec,
+        feed.map,
+        feed.decoded(),
+        known(|c| c.lost),
+        known(|c| c.kernel_lost)
+    )?;
+    let rest = [
+        (sum(|c| c.as_bytes), "shown as bytes"),
+        (sum(|c| c.undecoded), "undecoded"),
+        (sum(|c| c.corruptions), "corruptions"),
+    ];
+    rest.iter().filter(|(n, _)| *n > 0).try_for_each(|(n, what)| write!(out, ", {n} {what}"))?;
+    writeln!(out)
 }
 
 /// One probe's accounts.

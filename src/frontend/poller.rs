@@ -60,6 +60,15 @@ impl Poller {
         Ok(true)
     }
 
+    /// Registers more: descriptors that stay the same until the next generation.
+    ///
+    /// # Errors
+    ///
+    /// Runtime, where one is refused.
+    pub fn also<'a>(&self, mut fds: impl Iterator<Item = BorrowedFd<'a>>) -> Result<()> {
+        fds.try_for_each(|fd| self.add(fd, "a map of a foreign program"))
+    }
+
     fn add(&self, fd: BorrowedFd<'_>, what: &str) -> Result<()> {
         self.epoll
             .add(fd, EpollEvent::new(EpollFlags::EPOLLIN, 0))

@@ -26,6 +26,8 @@ pub const BASE_TIME: u8 = 9;
 pub const BASE_CPU: u8 = 10;
 /// The group id.
 pub const BASE_GID: u8 = 11;
+/// The address of the function.
+pub const BASE_FUNC: u8 = 12;
 /// `TRACER_BASES`
 const BASES: u8 = 16;
 /// A comparison of something that is always there.
@@ -148,6 +150,14 @@ pub enum Op {
         constant: u64,
         want: u8,
     },
+    /// Matches a string in slots, of so many bytes at most, with the plan's pattern.
+    Glob {
+        at: u16,
+        size: u16,
+        fault: u8,
+        stay: u64,
+        accept: u64,
+    },
     And,
     Or,
     Not,
@@ -155,17 +165,18 @@ pub enum Op {
 
 impl Op {
     fn bytes(self) -> Vec<u8> {
-        let (kind, want, fault, at, mask, bias, constant) = match self {
+        let (kind, want, fault, at, size, mask, bias, constant) = match self {
             Op::Compare { at, fault, mask, signed, constant, want } => {
-                (0, want, fault, at, mask, u64::from(signed) << 63, constant)
+                (0, want, fault, at, 0, mask, u64::from(signed) << 63, constant)
             }
-            Op::And => (1, 0, NO_FAULT, 0, 0, 0, 0),
-            Op::Or => (2, 0, NO_FAULT, 0, 0, 0, 0),
-            Op::Not => (3, 0, NO_FAULT, 0, 0, 0, 0),
+            Op::And => (1, 0, NO_FAULT, 0, 0, 0, 0, 0),
+            Op::Or => (2, 0, NO_FAULT, 0, 0, 0, 0, 0),
+            Op::Not => (3, 0, NO_FAULT, 0, 0, 0, 0, 0),
+            Op::Glob { at, size, fault, stay, accept } => (4, 0, fault, at, size, stay, 0, accept),
         };
         let mut out = vec![kind, want, fault, 0];
         out.extend(at.to_ne_bytes());
-        out.extend([0, 0]);
+        out.extend(size.to_ne_bytes());
         [mask, bias, constant].iter().for_each(|word| out.extend(word.to_ne_bytes()));
         out
     }
@@ -184,6 +195,8 @@ pub struct Plan {
     dynamic: usize,
     faults_at: Option<u16>,
     tally: Option<(Number, Number)>,
+    /// `glob_next` of the predicate's pattern.
+    pattern: Option<Box<[u64; 256]>>,
 }
 
 /// Why a plan has no room for more.
@@ -193,6 +206,7 @@ pub enum Full {
     Slots,
     Text,
     Ops,
+    Patterns,
 }
 
 impl std::fmt::Display for Full {
@@ -201,6 +215,7 @@ impl std::fmt::Display for Full {
             Full::Fields => write!(f, "more than {FIELDS} fields, those of the predicate included"),
             Full::Slots => write!(f, "more than {FIELDS} slots of eight bytes"),
             Full::Text => write!(f, "strings and buffers of more than {} bytes together", DYNAMIC + TEXT),
+            Full::Patterns => write!(f, "more than one pattern with a '*' before its end in a predicate"),
             Full::Ops => write!(f, "a predicate of more than {OPS} operations"),
         }
     }
@@ -257,6 +272,19 @@ impl Plan {
         Ok((at, fault))
     }
 
+    /// How many slots the predicate can still have of its own.
+    pub fn own_left(&self) -> usize {
+        FIELDS - self.own
+    }
+
+    /// Keeps a pattern for [`Op::Glob`]; there is room for one.
+    pub fn set_pattern(&mut self, next: Box<[u64; 256]>) -> Result<(), Full> {
+        match self.pattern.replace(next) {
+            None => Ok(()),
+            Some(_) => Err(Full::Patterns),
+        }
+    }
+
     /// Adds an operation of the predicate.
     pub fn push(&mut self, op: Op) -> Result<(), Full> {
         if self.ops.len() == OPS {
@@ -284,6 +312,10 @@ impl Plan {
         config.set("fetch", &fetches).set("ops", &ops);
         if let Some((by, of)) = self.tally {
             config.set_u32("tally", 1).set("by", &by.bytes()).set("of", &of.bytes());
+        }
+        if let Some(next) = &self.pattern {
+            let bytes: Vec<u8> = next.iter().flat_map(|states| states.to_ne_bytes()).collect();
+            config.set("glob_next", &bytes);
         }
     }
 

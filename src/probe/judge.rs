@@ -1,6 +1,7 @@
 //! A predicate to the operations that a program judges it by.
 
 use super::{
+    automaton::Automaton,
     capture::{self, Choice},
     fetch::{Fetch, NO_FAULT, Op, Plan, Read},
     hook::Hook,
@@ -194,11 +195,7 @@ impl Judge<'_> {
             match piece {
                 Piece::Byte(b) => (bytes.push(*b), masks.push(0xff)),
                 Piece::One => (bytes.push(0), masks.push(0)),
-                Piece::Any => {
-                    return Err(
-                        "a '*' within a string is not supported by this version: at its end it is".into()
-                    );
-                }
+                Piece::Any => return self.pattern(path, hint, op, pattern),
             };
         }
         if !open {
@@ -234,6 +231,33 @@ impl Judge<'_> {
                 self.push(Op::And)?;
             }
         }
+        self.told(path, op)
+    }
+
+    /// A string beside a pattern with a `*` before its end, which a loop over its bytes matches.
+    fn pattern(
+        &mut self,
+        path: &Path,
+        hint: Option<Hint>,
+        op: Asked,
+        pattern: &[Piece],
+    ) -> Result<(), String> {
+        let automaton = Automaton::new(pattern.iter().copied()).ok_or_else(|| {
+            format!("a pattern of more than {} characters besides its '*'", Automaton::TOKENS)
+        })?;
+        let words = match capture::choose(self.hook, path, hint)? {
+            Choice::Head { kind, .. } => kind.size() / 8,
+            Choice::Fetched(_) => self.plan.own_left(),
+        };
+        let (at, fault) = self.text_operand(path, hint, words.max(1))?;
+        let size = 8 * words as u16;
+        self.push(Op::Glob { at, size, fault, stay: automaton.stay, accept: automaton.accept })?;
+        self.plan.set_pattern(automaton.next).map_err(|full| full.to_string())?;
+        self.told(path, op)
+    }
+
+    /// What is asked of strings, once the stack says whether they are alike.
+    fn told(&mut self, path: &Path, op: Asked) -> Result<(), String> {
         match op {
             Asked::Eq => Ok(()),
             Asked::Ne => self.push(Op::Not),

@@ -19,6 +19,7 @@
 //! rings sound.
 
 mod attach;
+mod automaton;
 mod bench;
 mod btf;
 mod capture;
@@ -30,6 +31,7 @@ mod elf;
 mod fetch;
 mod filter;
 mod find;
+pub mod foreign;
 mod glob;
 mod hints;
 mod hook;
@@ -46,6 +48,7 @@ mod shape;
 mod signature;
 pub mod spec;
 mod tracefs;
+mod usdt;
 
 pub use bench::Bench;
 pub use filter::{Filter, Target};

@@ -1,6 +1,6 @@
 //! The ledger of a session put together, and its identities checked.
 
-use super::{Marks, Session};
+use super::{Marks, Session, books_foreign as foreign};
 use crate::{
     ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
     probe::{Attached, Loaded, Probes},
@@ -15,13 +15,14 @@ pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
         elapsed: session.started.elapsed().as_nanos() as u64,
         probes: by_probe(probes),
         cpus: cpus(probes).filter_map(|cpu| cpu_report(session, cpu)).collect(),
+        feeds: session.foreign.reports(),
         sinks: vec![SinkReport {
             name: sink.name().to_owned(),
             delivered: counts.delivered,
             dropped_queue: counts.dropped_queue,
             dropped_sink: counts.dropped_sink + session.readers.iter().map(|r| r.unhanded).sum::<u64>(),
         }],
-        beyond: session.readers.iter().map(|r| r.beyond).sum(),
+        beyond: session.readers.iter().map(|r| r.beyond).sum::<u64>() + session.foreign.beyond(),
         excluded: session.options.filter.excluded.len() as u32,
         tail,
         identities: Vec::new(),
@@ -91,6 +92,7 @@ pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity>
         tail(session, marks),
         corruption(report),
     ];
+    foreign::check(&mut all, &report.feeds, session.options.probes > 0);
     if session.options.count_runs {
         all.push(runs(&session.probes));
     }

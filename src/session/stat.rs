@@ -138,6 +138,7 @@ impl Stat {
             elapsed,
             probes: self.accounts(),
             cpus: Vec::new(),
+            feeds: Vec::new(),
             sinks: Vec::new(),
             excluded: self.excluded,
             beyond: 0,

@@ -13,9 +13,13 @@
 //! | `kit`, `wild` | what tests that drive the library share, and a sink that misbehaves |
 //! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
+//! | `objects`, `hostile`, `pinned` | users' own objects, files that are none, arrays that others fill |
+//! | `usdt` | probes that a program's author put into it |
 //! | `probes` | every kind of probe and its values |
 //! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
+//! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
+//! | `peers` | the same events as bpftrace prints |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -41,13 +45,17 @@ mod fields;
 mod filters;
 mod guest;
 mod harness;
+mod hostile;
 mod hotplug;
 mod house;
 mod job;
 mod judge;
 mod kit;
 mod losses;
+mod objects;
 mod patterns;
+mod peers;
+mod pinned;
 mod pipes;
 mod preempt;
 mod probes;
@@ -65,6 +73,8 @@ mod theft;
 mod trace;
 mod types;
 mod unmap;
+mod usdt;
+mod verifier;
 mod wild;
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -89,11 +99,17 @@ const TESTS: &[&[Test]] = &[
     theft::TESTS,
     rights::TESTS,
     refusals::TESTS,
+    objects::TESTS,
+    hostile::TESTS,
+    pinned::TESTS,
+    usdt::TESTS,
     doctor::TESTS,
     returns::TESTS,
     fields::TESTS,
     types::TESTS,
     schema::TESTS,
+    verifier::TESTS,
+    peers::TESTS,
     filters::TESTS,
     command::TESTS,
     patterns::TESTS,

@@ -76,6 +76,14 @@ const NEEDS: [Need; 10] = [
     ),
 ];
 
+/// What tests compare with: those that want it are skipped without it.
+const WANTS: [Need; 1] = [need(
+    Program("bpftrace"),
+    Testing,
+    "prints the same events, or ours are wrong",
+    ["bpftrace", "bpftrace", "bpftrace"],
+)];
+
 impl Need {
     fn is_met(&self) -> bool {
         match self.seen {
@@ -131,6 +139,23 @@ pub fn run(args: &[String]) -> Result<u8> {
 
 /// Installs what is missing, saying first what and why; silent where nothing is.
 pub fn set_up(by: For) -> Result<()> {
+    needs(by)?;
+    wants(by);
+    Ok(())
+}
+
+fn wants(by: For) {
+    for want in WANTS.iter().filter(|want| want.by <= by && !want.is_met()) {
+        println!("wanted on this machine: {}, which {}", want.name(), want.why);
+        let manager = Manager::of_this_machine().context("none of apt-get, dnf and pacman is here");
+        let done = manager.and_then(|manager| install(manager, &BTreeSet::from([manager.package(want)])));
+        if let Err(error) = done {
+            println!("{} cannot be had, and tests that want it are skipped: {error:#}", want.name());
+        }
+    }
+}
+
+fn needs(by: For) -> Result<()> {
     let missing: Vec<&Need> = NEEDS.iter().filter(|need| need.by <= by && !need.is_met()).collect();
     if missing.is_empty() {
         return Ok(());

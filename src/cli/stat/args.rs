@@ -5,7 +5,8 @@ use std::{ffi::OsString, time::Duration};
 use clap::{Args as Group, ValueEnum};
 
 use crate::cli::{
-    args::{Manner, Tasks},
+    args::{Missing, Tasks},
+    attach::Manner,
     units,
 };
 
@@ -65,8 +66,30 @@ pub struct Args {
 
     #[command(flatten)]
     pub tasks: Tasks,
-    #[command(flatten)]
-    pub manner: Manner,
+    /// Count on these CPUs, such as 0-3,7
+    #[arg(short = 'C', long, value_name = "CPUS", env = "TRACER_CPUS")]
+    pub cpus: Option<String>,
+
+    /// What to do when a probe cannot be attached
+    #[arg(long, value_enum, default_value_t = Missing::Error, env = "TRACER_MISSING")]
+    pub missing: Missing,
+    /// Exit with 5 if more than N runs had no room or failed otherwise [default N: 0]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+          env = "TRACER_FAIL_ON_LOSS")]
+    pub fail_on_loss: Option<u64>,
+    /// No word on what is attached, and no ledger; errors and loss are told all the same
+    #[arg(short, long, env = "TRACER_QUIET")]
+    pub quiet: bool,
+    /// Say more; the kernel counts our programs' runs as a check of `fired`
+    #[arg(short, long, env = "TRACER_VERBOSE")]
+    pub verbose: bool,
+}
+
+impl Args {
+    /// How it attaches.
+    pub fn manner(&self) -> Manner {
+        Manner { missing: self.missing, quiet: self.quiet, verbose: self.verbose }
+    }
 }
 
 /// How counts are written.

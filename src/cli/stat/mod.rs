@@ -13,7 +13,7 @@ use tracer::{
     Error, ErrorKind, Result,
     frontend::{Control, looks},
     ledger::Report,
-    probe::{Found, Keep, spec},
+    probe::{Filter, Keep, Provider, spec},
     schema::{Kind, tally::Counted},
     session::stat::{Options, Stat},
     sink::stat::{self, Span},
@@ -26,6 +26,10 @@ use super::{attach, command::Waiting, exit, plan, say, signal, summary};
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let asked = plan::specs(&args.specs)?;
+    if let Some(object) = asked.iter().find(|spec| spec.provider == Provider::Object) {
+        return Err(Error::usage(format!("{object}: what an object's programs do is not ours to count"))
+            .with_help("`tracer run` shows what they emit"));
+    }
     let keep = keep(args)?;
     if args.interval.is_some_and(|interval| interval < Duration::from_millis(1)) {
         return Err(Error::usage("--interval: a millisecond is the least"));
@@ -36,18 +40,23 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         true => None,
         false => Some(Waiting::start(&args.cmd, true)?),
     };
-    let found = attach::find(&args.manner, &specs)?;
+    let found = attach::find(args.manner(), &specs)?;
     let probes = found.iter().map(|found| found.each().len()).sum();
-    let filter = plan::filter(&args.tasks, child.as_ref().map(Waiting::id))?;
-    let count_runs = args.manner.verbose;
+    let cpus = args.cpus.as_deref().map(plan::cpu_list).transpose()?;
+    let filter = Filter { cpus, ..plan::filter(&args.tasks, child.as_ref().map(Waiting::id))? };
+    let count_runs = args.verbose;
     let mut session = Stat::prepare(Options { filter, probes, keep: keep.clone(), count_runs })?;
-    // A spec that could not be found is in no place of `found`.
-    let as_asked = |found: &Found| specs.iter().position(|spec| spec == found.spec());
-    attach::attach(&args.manner, &found, |found, progress| {
-        let asked = as_asked(found).map_or(found.spec(), |i| &asked[i]);
-        let outcome = session.attach(asked, found, progress)?;
-        Ok((session.probes().attached()[outcome.attached.clone()].to_vec(), outcome))
-    })?;
+    for found in &found {
+        // One that could not be found is in no place of `found`.
+        let asked = specs.iter().position(|spec| spec == found.spec()).map(|i| &asked[i]);
+        attach::one(args.manner(), found, |progress| {
+            let outcome = session.attach(asked.unwrap_or(found.spec()), found, progress)?;
+            Ok((session.probes().attached()[outcome.attached.clone()].to_vec(), outcome))
+        })?;
+    }
+    if session.probes().attached().is_empty() {
+        return Err(attach::none());
+    }
     let mut output = Output::new(args, symbols(&keep));
     signal::listen(control.clone(), false)?;
     let running = child.map(|child| child.go(control.clone())).transpose()?;
@@ -139,9 +148,8 @@ impl Output {
 
 /// The last words, and the exit code.
 fn finish(args: &Args, report: &Report, closed: bool, command: Option<u8>) -> ExitCode {
-    let manner = &args.manner;
     let wrong = !report.balanced();
-    let silent = if closed { !manner.verbose } else { manner.quiet && report.missing() == 0 };
+    let silent = if closed { !args.verbose } else { args.quiet && report.missing() == 0 };
     if !silent || (wrong && !closed) {
         let mut err = anstream::stderr().lock();
         // Nobody may be reading stderr any more; the code still tells.
@@ -154,7 +162,7 @@ fn finish(args: &Args, report: &Report, closed: bool, command: Option<u8>) -> Ex
     if closed {
         return ExitCode::SUCCESS;
     }
-    if wrong || report.missing() > manner.fail_on_loss.unwrap_or(u64::MAX) {
+    if wrong || report.missing() > args.fail_on_loss.unwrap_or(u64::MAX) {
         return ExitCode::from(exit::LOSS);
     }
     ExitCode::from(command.unwrap_or(0))
