@@ -227,6 +227,7 @@ static __always_inline void set_base(struct tracer_level *level, __u32 i, __u64 
 }
 
 #include "fetch.h"
+#include "tally.h"
 
 /*
  * Claims a level for a run; none is free, none is claimed.
@@ -294,7 +295,7 @@ static __always_inline struct tracer_level *start(void *ctx, struct tracer_accou
 	return level;
 }
 
-/* Captures the fields, judges the predicate, emits, and gives the level back. */
+/* Captures the fields, judges the predicate, emits or adds to a tally, and gives the level back. */
 static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 				       struct tracer_level *level)
 {
@@ -337,6 +338,8 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 		if (i >= config.njudged)
 			fetch(ctx, level, i);
 	}
+	if (config.tally)
+		return keep_tally(ctx, mine, level);
 	if (config.faults_at)
 		set_slot(&level->event, config.faults_at, level->faults);
 	level->event.seq = ++level->seq;

@@ -64,8 +64,10 @@ struct tracer_accounts {
 	__u64 unpaired;	  /* part of filtered: returns without an entry */
 	__u64 paired;	  /* entries that met their return */
 	__u64 unreturned; /* entries whose place another took: they never returned */
+	__u64 tallied;	  /* runs that were added to a tally */
+	__u64 pad[7];
 };
-_Static_assert(sizeof(struct tracer_accounts) == 128, "two cache lines");
+_Static_assert(sizeof(struct tracer_accounts) == 192, "three cache lines");
 
 #define TRACER_ARGS 6
 #define TRACER_BASES 16
@@ -199,6 +201,44 @@ struct tracer_op {
 	__u64 constant; /* GLOB: the final state */
 };
 
+/* What a tally is of, and what runs that share one have in common. */
+#define TRACER_BY_NUMBER 1
+#define TRACER_BY_COMM 2
+#define TRACER_BY_KSTACK 3
+#define TRACER_BY_USTACK 4
+
+#define TRACER_FRAMES 127 /* of a stack that is a key */
+#define TRACER_BUCKETS 66 /* below zero, zero, and one for each number of bits */
+
+/* Where an integer stands in the event. Rust's side: src/probe/keep.rs. */
+struct tracer_number {
+	__u16 at;
+	__u8 kind;  /* TRACER_BY_…; 0: none */
+	__u8 shift; /* a shift left, then right, cuts it out of the eight bytes there */
+	__u8 sign;
+	__u8 fault; /* the field whose fault it shares; 63: none */
+	__u16 pad;
+};
+
+/* What runs of one tally have in common. Rust's side: src/schema/tally.rs. */
+struct tracer_group {
+	__u64 words[2]; /* a number, a name, or a stack's id and its process */
+	__u32 probe;
+	__u32 cpu;
+	__u32 level;
+	__u32 why; /* the errno for which the key could not be had */
+};
+
+/* What is known of the runs of a group. Rust's side: src/schema/tally.rs. */
+struct tracer_tally {
+	__u64 count;
+	__u64 valued; /* runs whose value could be read: the others are in `count` alone */
+	__u64 sum;    /* modulo 2^64 */
+	__u64 min;
+	__u64 max;
+	__u64 histogram[TRACER_BUCKETS];
+};
+
 /*
  * One probe's configuration, constant to the verifier: what is not used is not in the loaded
  * program. Rust's side sets members by name (src/probe/config.rs).
@@ -227,8 +267,11 @@ struct tracer_config {
 	__u32 uid;
 	__u32 excluded_len;
 	__u32 excluded[TRACER_EXCLUDED];
-	__u32 pad;	 /* what follows is at a multiple of eight, with no hole before it */
-	__u64 pidns_dev; /* the tracer's PID namespace; ino 0 = the initial one */
+	__u32 tally;		 /* runs are added to tallies, and nothing is emitted */
+	__u32 pad;		 /* what follows is at a multiple of eight */
+	struct tracer_number by; /* what tallies are told apart by */
+	struct tracer_number of; /* what their sums and histograms are of */
+	__u64 pidns_dev;	 /* the tracer's PID namespace; ino 0 = the initial one */
 	__u64 pidns_ino;
 	/* --comm as a bit-parallel automaton: bit i of D = the first i tokens of the pattern have
 	 * matched */

@@ -14,8 +14,10 @@ pub struct Accounts {
     pub fired: u64,
     /// Runs turned away by a filter before anything was copied.
     pub filtered: u64,
-    /// Runs whose result was kept in the kernel and not emitted.
+    /// Entries that were kept in the kernel for their returns.
     pub stored: u64,
+    /// Runs that were added to a tally in the kernel in place of an event.
+    pub tallied: u64,
     /// Records that `bpf_perf_event_output` took.
     pub emitted: u64,
     /// Runs that failed, by cause.
@@ -79,7 +81,7 @@ impl Failed {
 
 impl Accounts {
     /// How many u64 the kernel's side has, padding included.
-    pub const WORDS: usize = 16;
+    pub const WORDS: usize = 24;
 
     /// Reads the kernel's side.
     pub fn from_words(w: &[u64; Accounts::WORDS]) -> Accounts {
@@ -102,6 +104,7 @@ impl Accounts {
             unpaired: w[13],
             paired: w[14],
             unreturned: w[15],
+            tallied: w[16],
         }
     }
 }
@@ -111,6 +114,7 @@ impl std::ops::AddAssign for Accounts {
         self.fired += o.fired;
         self.filtered += o.filtered;
         self.stored += o.stored;
+        self.tallied += o.tallied;
         self.emitted += o.emitted;
         self.compat += o.compat;
         self.unpaired += o.unpaired;

@@ -4,7 +4,11 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
-use super::units::{self, Wakeup};
+use super::{
+    attach::Manner,
+    stat::args as stat,
+    units::{self, Wakeup},
+};
 
 /// Live BPF tracing whose numbers add up.
 #[derive(Debug, Parser)]
@@ -19,6 +23,8 @@ pub struct Args {
 pub enum Command {
     /// Stream events to stdout as they happen
     Run(Box<Run>),
+    /// Count in the kernel: rates, sums and histograms, with no events
+    Stat(Box<stat::Args>),
     /// Read somebody else's pinned perf event array
     Read(Box<Read>),
     /// What can be probed, with its parameters; and why not
@@ -75,21 +81,8 @@ pub struct Run {
     #[arg(last = true, value_name = "CMD")]
     pub cmd: Vec<OsString>,
 
-    /// Trace this process and its children (or this thread); may be repeated
-    #[arg(short, long, value_name = "PID", value_delimiter = ',', env = "TRACER_PID")]
-    pub pid: Vec<u32>,
-    /// Trace tasks whose name matches; * and ? match
-    #[arg(long, value_name = "GLOB", env = "TRACER_COMM")]
-    pub comm: Option<String>,
-    /// Trace tasks of this user, by name or id
-    #[arg(short = 'u', long = "uid", value_name = "USER", env = "TRACER_UID")]
-    pub uid: Option<String>,
-    /// Trace tasks in this cgroup v2 directory or below
-    #[arg(long, value_name = "PATH", env = "TRACER_CGROUP")]
-    pub cgroup: Option<PathBuf>,
-    /// Trace tracer itself, its ancestors and its readers too
-    #[arg(long, env = "TRACER_INCLUDE_SELF")]
-    pub include_self: bool,
+    #[command(flatten)]
+    pub tasks: Tasks,
 
     /// Set a global variable of an object (o:) before it is loaded; may be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = units::pair)]
@@ -110,6 +103,26 @@ pub struct Run {
 
     #[command(flatten)]
     pub stream: Stream,
+}
+
+/// Which tasks are traced.
+#[derive(Clone, Debug, Group)]
+pub struct Tasks {
+    /// Trace this process and its children (or this thread); may be repeated
+    #[arg(short, long, value_name = "PID", value_delimiter = ',', env = "TRACER_PID")]
+    pub pid: Vec<u32>,
+    /// Trace tasks whose name matches; * and ? match
+    #[arg(long, value_name = "GLOB", env = "TRACER_COMM")]
+    pub comm: Option<String>,
+    /// Trace tasks of this user, by name or id
+    #[arg(short = 'u', long = "uid", value_name = "USER", env = "TRACER_UID")]
+    pub uid: Option<String>,
+    /// Trace tasks in this cgroup v2 directory or below
+    #[arg(long, value_name = "PATH", env = "TRACER_CGROUP")]
+    pub cgroup: Option<PathBuf>,
+    /// Trace tracer itself, its ancestors and its readers too
+    #[arg(long, env = "TRACER_INCLUDE_SELF")]
+    pub include_self: bool,
 }
 
 /// What every stream of events is told, wherever they come from.
@@ -167,6 +180,13 @@ pub struct Stream {
     /// Colours
     #[arg(long, value_enum, default_value_t = Color::Auto, env = "TRACER_COLOR")]
     pub color: Color,
+}
+
+impl Run {
+    /// How it attaches.
+    pub fn manner(&self) -> Manner {
+        Manner { missing: self.missing, quiet: self.quiet, verbose: self.verbose }
+    }
 }
 
 /// What reads a flag of the stream need not know where it stands.

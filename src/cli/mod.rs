@@ -19,6 +19,7 @@ mod read;
 mod run;
 mod schema;
 mod signal;
+mod stat;
 mod status;
 mod summary;
 mod units;
@@ -55,6 +56,7 @@ pub fn main() -> ExitCode {
     }
     let done = match Args::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Stat(args) => stat::run(&args),
         Command::Read(args) => read::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),

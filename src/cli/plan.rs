@@ -11,7 +11,7 @@ use tracer::{
 };
 
 use super::{
-    args::{Rings, Run},
+    args::{Rings, Run, Tasks},
     kin, say,
     units::Wakeup,
 };
@@ -42,7 +42,8 @@ pub fn objects(args: &Run, specs: &[Spec]) -> Result<()> {
         return Err(Error::usage("--set and --event are for objects, and no SPEC is one")
             .with_help("an object is o:FILE.bpf.o"));
     }
-    let filtered = !args.pid.is_empty() || args.comm.is_some() || args.uid.is_some() || args.cgroup.is_some();
+    let Tasks { pid, comm, uid, cgroup, .. } = &args.tasks;
+    let filtered = !pid.is_empty() || comm.is_some() || uid.is_some() || cgroup.is_some();
     if objects > 0 && filtered && !args.quiet {
         say("-p, --comm, -u and --cgroup are our own programs' filters: objects emit what they emit");
     }
@@ -54,19 +55,24 @@ pub fn options(args: &Run, probes: usize, child: Option<u32>) -> Result<session:
     let cpus = args.cpus.as_deref().map(cpu_list).transpose()?;
     Ok(session::Options {
         rings: ring::Options { cpus: cpus.clone(), ..rings(&args.rings, cpus.as_deref())? },
-        filter: Filter {
-            targets: targets(&args.pid, child)?,
-            uid: args.uid.as_deref().map(uid).transpose()?,
-            comm: args.comm.clone(),
-            cgroup: args.cgroup.clone(),
-            cpus: None,
-            excluded: if args.include_self { Vec::new() } else { excluded() },
-        },
+        filter: filter(&args.tasks, child)?,
         probes,
         objects: Settings { set: args.set.clone(), events: args.event.clone() },
         limit: args.count,
         count_runs: args.verbose,
         ..session::Options::default()
+    })
+}
+
+/// Which tasks are traced; `child` is the command that waits to be let go.
+pub fn filter(tasks: &Tasks, child: Option<u32>) -> Result<Filter> {
+    Ok(Filter {
+        targets: targets(&tasks.pid, child)?,
+        uid: tasks.uid.as_deref().map(uid).transpose()?,
+        comm: tasks.comm.clone(),
+        cgroup: tasks.cgroup.clone(),
+        cpus: None,
+        excluded: if tasks.include_self { Vec::new() } else { excluded() },
     })
 }
 

@@ -31,12 +31,12 @@ pub fn run(args: &Run) -> Result<ExitCode> {
         true => None,
         false => Some(Waiting::start(&args.cmd, args.output.is_none())?),
     };
-    let found = attach::find(args, &specs)?;
+    let found = attach::find(args.manner(), &specs)?;
     let own = found.iter().filter(|f| f.spec().provider != Provider::Object);
     let probes = own.map(|found| found.each().len()).sum();
     let options = plan::options(args, probes, child.as_ref().map(Waiting::id))?;
     let mut session = prepare(args, options)?;
-    attach::attach(args, &mut session, &found)?;
+    attach::attach(args.manner(), &mut session, &found)?;
     output::check_columns(args, &session)?;
     if args.dry_run {
         return Ok(ExitCode::SUCCESS);

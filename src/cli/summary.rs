@@ -10,6 +10,11 @@ pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     let events = report.events();
     let rate = if seconds > 0.0 { events as f64 / seconds } else { 0.0 };
     writeln!(out, "{events} events in {seconds:.3} s ({rate:.0}/s), {} missing", report.missing())?;
+    ledger(out, report)
+}
+
+/// Writes the accounts, and whether they balance.
+pub fn ledger(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     for (i, p) in report.probes.iter().enumerate() {
         match &p.pattern {
             None => probe(out, p)?,
@@ -93,8 +98,8 @@ fn feed(out: &mut impl Write, feed: &FeedReport) -> std::io::Result<()> {
 fn probe(out: &mut impl Write, p: &ProbeReport) -> std::io::Result<()> {
     let a = &p.accounts;
     write!(out, "  {}: fired {} = filtered {} + emitted {}", p.spec, a.fired, a.filtered, a.emitted)?;
-    if a.stored > 0 {
-        write!(out, " + stored {}", a.stored)?;
+    for (name, n) in [("stored", a.stored), ("tallied", a.tallied)].iter().filter(|(_, n)| *n > 0) {
+        write!(out, " + {name} {n}")?;
     }
     write!(out, " + failed {}", a.failed.total())?;
     let causes: Vec<String> =

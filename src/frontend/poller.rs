@@ -30,6 +30,17 @@ impl Poller {
         Ok(Poller { epoll: create()?, generation: None })
     }
 
+    /// A poller for a control handle alone, where there are no rings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Poller::new`].
+    pub fn on(control: &Control) -> Result<Poller> {
+        let poller = Poller::new()?;
+        poller.add(std::os::fd::AsFd::as_fd(control), "the control handle")?;
+        Ok(poller)
+    }
+
     /// Registers the rings, if `generation` says that they are others than last time. True if so: drain before
     /// waiting.
     ///

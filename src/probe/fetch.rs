@@ -1,6 +1,6 @@
 //! What one program captures and judges, in the terms of `struct tracer_fetch` and `struct tracer_op`.
 
-use super::config::Config;
+use super::{config::Config, keep::Number};
 use crate::schema::{Kind, Wire};
 
 /// `TRACER_FIELDS`, `TRACER_STEPS`, `TRACER_OPS`, `TRACER_TEXT`, `TRACER_DYNAMIC` of `bpf/tracer.h`.
@@ -202,6 +202,7 @@ pub struct Plan {
     own: usize,
     dynamic: usize,
     faults_at: Option<u16>,
+    tally: Option<(Number, Number)>,
     /// `glob_next` of the predicate's pattern.
     pattern: Option<Box<[u64; 256]>>,
 }
@@ -306,6 +307,11 @@ impl Plan {
         Ok(())
     }
 
+    /// Has runs added to tallies in place of events: told apart by the first, of values of the second.
+    pub fn tally(&mut self, by: Number, of: Number) {
+        self.tally = Some((by, of));
+    }
+
     /// Writes the plan into a probe's configuration.
     pub fn configure(&self, config: &mut Config) {
         config.set_u32("nfetch", self.fetches.len() as u32);
@@ -317,6 +323,9 @@ impl Plan {
         let fetches: Vec<u8> = self.fetches.iter().flat_map(|(f, at)| f.bytes(usize::from(*at))).collect();
         let ops: Vec<u8> = self.ops.iter().flat_map(|op| op.bytes()).collect();
         config.set("fetch", &fetches).set("ops", &ops);
+        if let Some((by, of)) = self.tally {
+            config.set_u32("tally", 1).set("by", &by.bytes()).set("of", &of.bytes());
+        }
         if let Some(next) = &self.pattern {
             let bytes: Vec<u8> = next.iter().flat_map(|states| states.to_ne_bytes()).collect();
             config.set("glob_next", &bytes);

@@ -36,6 +36,7 @@ mod glob;
 mod hints;
 mod hook;
 mod judge;
+mod keep;
 mod libbpf;
 pub mod list;
 mod locate;
@@ -52,7 +53,8 @@ mod usdt;
 pub use bench::Bench;
 pub use filter::{Filter, Target};
 pub use find::{Found, Refusal, find};
-pub use probes::{Attached, Loaded, Outcome, Probes};
+pub use keep::Keep;
+pub use probes::{Attached, Loaded, Outcome, Probes, Row};
 pub use resolve::servable;
 pub use spec::{Provider, Spec};
 

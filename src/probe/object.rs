@@ -168,9 +168,9 @@ pub(super) fn configure(
 const FIRST_TYPE: u32 = 0x7000;
 
 /// Lets an opened object use the maps of a loaded one.
-pub(super) fn share_maps(open: &mut OpenObject, base: &Object) -> Result<()> {
+pub(super) fn share_maps(open: &mut OpenObject, base: &Object, names: &[&str]) -> Result<()> {
     use std::os::fd::AsFd;
-    for name in SHARED {
+    for &name in names {
         let (Some(mut map), Some(shared)) = (
             open.maps_mut().find(|m| m.name() == name),
             base.maps().find(|m| libbpf_rs::MapCore::name(m) == name),

@@ -13,6 +13,7 @@ mod names;
 mod print_fmt;
 mod shapes;
 mod show;
+pub mod tally;
 pub mod tracefs;
 mod value;
 mod wire;

@@ -10,6 +10,7 @@
 //!   └ set slots                                                                └ settle the sink; check; footer
 //! ```
 //!
+//! [`stat::Stat`] is the session without rings: its programs keep tallies, and no event leaves the kernel.
 //! Beside our own programs there may be others', users' objects and pinned arrays: each of their maps is a feed, with
 //! rings, numbers and counts of its own, drained after ours and told by the same events and gaps.
 //!
@@ -25,6 +26,7 @@ mod foreign;
 mod host;
 mod lane;
 mod reader;
+pub mod stat;
 mod take;
 
 use std::{
@@ -119,7 +121,7 @@ impl Session {
     pub fn prepare(mut options: Options) -> Result<Session> {
         options.rings.max_raw = MAX_RAW;
         options.filter.cpus = options.rings.cpus.clone();
-        let probes = Probes::open(options.filter.clone(), options.probes, options.count_runs)?;
+        let probes = Probes::open(options.filter.clone(), options.probes, options.count_runs, None)?;
         let own = match options.probes {
             0 => ring::Options { cpus: Some(Vec::new()), ..options.rings.clone() },
             _ => options.rings.clone(),

@@ -84,12 +84,17 @@ fn symbol(name: &str, offset: u64, out: &mut Vec<u8>) {
 pub(super) fn lines(event: &Event<'_>, namer: &mut Namer, out: &mut Vec<u8>) {
     for (_, value) in event.fields() {
         let Value::Stack(stack) = value else { continue };
-        for frame in namer.stack(&stack, event.wire.tgid) {
-            for inlined in frame.inlined.iter().rev() {
-                line(frame, Some(inlined), stack.user, out);
-            }
-            line(frame, None, stack.user, out);
+        stack_lines(&stack, event.wire.tgid, namer, out);
+    }
+}
+
+/// Appends the frames of a stack, a line each.
+pub(super) fn stack_lines(stack: &Stack<'_>, tgid: u32, namer: &mut Namer, out: &mut Vec<u8>) {
+    for frame in namer.stack(stack, tgid) {
+        for inlined in frame.inlined.iter().rev() {
+            line(frame, Some(inlined), stack.user, out);
         }
+        line(frame, None, stack.user, out);
     }
 }
 

@@ -96,7 +96,7 @@ impl Json {
     }
 
     /// Appends a value; false where it is a string that was no UTF-8.
-    fn value(&mut self, field: &Field, value: &Value<'_>, tgid: u32, out: &mut Vec<u8>) -> bool {
+    pub(super) fn value(&mut self, field: &Field, value: &Value<'_>, tgid: u32, out: &mut Vec<u8>) -> bool {
         let wide = field.kind.integer_size() == 8;
         match (value, &field.show) {
             (Value::Bytes(bytes), &Show::Array { width, signed }) => {

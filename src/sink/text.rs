@@ -325,7 +325,13 @@ fn styled(style: Style, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Appends `name=value`. True of a stack, which stands beneath the line, and nothing appended.
-fn value(field: &Field, value: Value<'_>, namer: &mut Namer, tgid: u32, out: &mut Vec<u8>) -> bool {
+pub(super) fn value(
+    field: &Field,
+    value: Value<'_>,
+    namer: &mut Namer,
+    tgid: u32,
+    out: &mut Vec<u8>,
+) -> bool {
     if matches!(value, Value::Stack(stack) if !stack.is_empty()) {
         return true;
     }

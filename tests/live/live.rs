@@ -30,6 +30,7 @@
 //! | `doctor` | what can be probed, and what a host allows, told before anything is traced |
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
+//! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
@@ -66,6 +67,7 @@ mod rings;
 mod schema;
 mod sessions;
 mod signals;
+mod stat;
 mod table;
 mod theft;
 mod trace;
@@ -113,6 +115,7 @@ const TESTS: &[&[Test]] = &[
     patterns::TESTS,
     pipes::TESTS,
     signals::TESTS,
+    stat::TESTS,
 ];
 
 fn main() -> ExitCode {

@@ -14,6 +14,7 @@ use crate::{
         fetch::Plan,
         find::{Found, Refusal},
         hook::{Hook, How},
+        keep::{Keep, kept},
         preflight,
         spec::{Provider, Spec},
     },
@@ -43,7 +44,7 @@ impl Probes {
         }
         if found.shares_programs() {
             let mut done = 0;
-            for group in groups(found, &mut refused)? {
+            for group in groups(found, self.keep.as_ref(), &mut refused)? {
                 let size = group.members.len();
                 let mut step = |within: usize| progress(done + within, all);
                 self.attach_group(group, found, &pattern, &mut refused, &mut step)?;
@@ -134,10 +135,10 @@ fn how(many: Many, how: &How) -> &'static str {
 }
 
 /// Sorts what matches by what is captured of it.
-fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Result<Vec<Group>> {
+fn groups(found: &Found, keep: Option<&Keep>, refused: &mut Vec<Refusal>) -> Result<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     for (spec, hook) in found.each().iter().zip(found.hooks()?) {
-        let (plan, schema) = match capture_shared(spec, &hook) {
+        let (plan, schema) = match kept(keep, capture_shared(spec, &hook)) {
             Ok(captured) => captured,
             Err(error) => {
                 let text = error.to_string();

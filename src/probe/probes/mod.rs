@@ -3,6 +3,7 @@
 mod loaded;
 mod many;
 mod one;
+mod tallies;
 
 use std::{
     io,
@@ -14,6 +15,7 @@ use libbpf_rs::{Link, MapCore, Object, ProgramInput, ProgramMut};
 
 pub use self::loaded::Loaded;
 pub(super) use self::one::Refused;
+pub use self::tallies::Row;
 use self::{loaded::fdinfo, one::Many};
 use super::{
     capture::capture,
@@ -21,6 +23,7 @@ use super::{
     filter::Filter,
     find::Refusal,
     hook::{Hook, How},
+    keep::{Keep, kept},
     libbpf,
     object::{self, Common},
     preflight, signature,
@@ -43,7 +46,7 @@ const FOLLOWERS: [(&str, &str); 3] = [
 const TEST_RUN_ON_CPU: u32 = 1;
 
 /// A probe that is attached, or was.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Attached {
     /// What its events carry.
     pub schema: Schema,
@@ -87,6 +90,8 @@ pub struct Probes {
     /// The most probes, our own included.
     ids: usize,
     run_counts: Option<OwnedFd>,
+    /// What is kept of runs in place of their events.
+    keep: Option<Keep>,
 }
 
 impl Probes {
@@ -95,12 +100,12 @@ impl Probes {
 
     /// Loads our own programs and makes the maps, for up to `probes` probes. With `count_runs` the kernel counts
     /// the runs of BPF programs from before the first can run, as a second source for `fired`; that costs some
-    /// ns a run.
+    /// ns a run. With `keep` nothing is emitted: runs are added to tallies.
     ///
     /// # Errors
     ///
     /// A precondition where this process lacks the capabilities or the kernel cannot load BPF programs.
-    pub fn open(filter: Filter, probes: usize, count_runs: bool) -> Result<Probes> {
+    pub fn open(filter: Filter, probes: usize, count_runs: bool, keep: Option<Keep>) -> Result<Probes> {
         preflight::rights()?;
         // Before anything runs: our own programs are attached below.
         let run_counts = count_runs.then(libbpf::enable_run_counts).transpose().map_err(|e| {
@@ -121,6 +126,7 @@ impl Probes {
                 .map_err(|e| Error::caused(ErrorKind::Runtime, "sizing a BPF map", e))?;
         }
         object::leave_out(&mut open, &["functions", "pairs"])?;
+        Keep::size(keep.as_ref(), &mut open)?;
         object::select(&mut open, "end_marker");
         if filter.follows() {
             FOLLOWERS.iter().for_each(|(name, _)| object::select(&mut open, name));
@@ -153,6 +159,7 @@ impl Probes {
             filter,
             ids,
             run_counts,
+            keep,
         };
         probes.follow()?;
         Ok(probes)
@@ -215,7 +222,7 @@ impl Probes {
             fields: None,
         };
         let hook = Hook::entry(How::RawTracepoint { name: name.to_owned() }, signature::registers());
-        let (plan, mut schema) = capture(&spec, &hook)?;
+        let (plan, mut schema) = kept(self.keep.as_ref(), capture(&spec, &hook))?;
         let loaded = self.load(&hook, &plan, Many::One).map_err(|refused| match refused {
             Refused::Ours(error) => error,
             Refused::Kernels(cause) => preflight::explain(&spec, &hook, &cause),

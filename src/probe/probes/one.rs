@@ -13,6 +13,7 @@ use crate::{
         fetch::Plan,
         find::{Found, Refusal},
         hook::{Hook, How},
+        keep::{Keep, kept},
         object::{self, Common},
         preflight,
         resolve::resolve,
@@ -103,7 +104,7 @@ impl Probes {
     }
 
     fn try_hook(&self, spec: &Spec, hook: &Hook) -> Result<(Loaded, Schema), Refused> {
-        let (plan, mut schema) = capture(spec, hook)?;
+        let (plan, mut schema) = kept(self.keep.as_ref(), capture(spec, hook))?;
         let mut loaded = self.load(hook, &plan, Many::One)?;
         let put = |name: &str, how: &How| {
             let program = loaded.object.progs_mut().find(|p| p.name() == name);
@@ -144,7 +145,9 @@ impl Probes {
                 .filter(|p| p.name() == program)
                 .for_each(|mut p| p.set_attach_type(ProgramAttachType::KprobeMulti));
         }
-        object::share_maps(&mut open, &self.base)?;
+        object::share_maps(&mut open, &self.base, &object::SHARED)?;
+        Keep::size(self.keep.as_ref(), &mut open)?;
+        object::share_maps(&mut open, &self.base, Keep::maps(self.keep.as_ref()))?;
         match many {
             Many::Addresses(entries) => object::size(&mut open, "functions", entries)?,
             _ => object::leave_out(&mut open, &["functions"])?,
