@@ -9,7 +9,9 @@ use crate::{Error, ErrorKind, Result};
 /// A USDT probe, as a note of the file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
+    /// Whose it is.
     pub provider: String,
+    /// Its name.
     pub name: String,
     /// Where its arguments are, in the words of the note: `-4@%edi 8@16(%rsp)`.
     pub args: String,

@@ -27,7 +27,7 @@ pub mod catalogue;
 mod config;
 mod counters;
 pub mod doctor;
-mod elf;
+pub mod elf;
 mod fetch;
 mod filter;
 mod find;

@@ -65,3 +65,20 @@ pub fn pinned(path: &Path, event: Option<&str>, btf: Option<&Path>) -> Result<Fo
     let how = format!("{}; it has {slots} slots", known.how);
     Ok(ForeignMap { name, shapes: known.shapes, how, reading })
 }
+
+/// The fields of every struct that a file's BTF has, by name; what no event could be is left out. What fuzzers call.
+///
+/// # Errors
+///
+/// The file cannot be read, or its types go in a circle.
+#[cfg(feature = "test-utils")]
+pub fn structs(path: &Path) -> Result<Vec<(String, Vec<crate::schema::Field>)>> {
+    use libbpf_rs::btf::types::Struct;
+    let btf = object::read_btf(path).map_err(|why| crate::Error::new(crate::ErrorKind::Attach, why))?;
+    let Some(btf) = btf else { return Ok(Vec::new()) };
+    let one = |of: Struct<'_>| {
+        let name = of.name()?.to_string_lossy().into_owned();
+        Some((name, layout::fields(&btf, &of).ok()?))
+    };
+    Ok(btf.type_by_kind::<Struct<'_>>().filter_map(one).collect())
+}
