@@ -74,7 +74,7 @@ pub fn pinned(path: &Path, event: Option<&str>, btf: Option<&Path>) -> Result<Fo
 #[cfg(feature = "test-utils")]
 pub fn structs(path: &Path) -> Result<Vec<(String, Vec<crate::schema::Field>)>> {
     use libbpf_rs::btf::types::Struct;
-    let btf = object::read_btf(path).map_err(|why| crate::Error::new(crate::ErrorKind::Attach, why))?;
+    let btf = object::read_btf(path).map_err(|why| Error::new(ErrorKind::Attach, why))?;
     let Some(btf) = btf else { return Ok(Vec::new()) };
     let one = |of: Struct<'_>| {
         let name = of.name()?.to_string_lossy().into_owned();
