@@ -238,6 +238,7 @@ static __noinline int fill_task(struct tracer_level *level)
 }
 
 #include "fetch.h"
+#include "tally.h"
 
 /*
  * Claims a level for a run; none is free, none is claimed.
@@ -302,7 +303,7 @@ static __always_inline struct tracer_level *start(void *ctx, struct tracer_accou
 	return level;
 }
 
-/* Captures the fields, judges the predicate, emits, and gives the level back. */
+/* Captures the fields, judges the predicate, emits or adds to a tally, and gives the level back. */
 static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 				       struct tracer_level *level)
 {
@@ -317,6 +318,14 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 		set_base(level, TRACER_BASE_CPU, bpf_get_smp_processor_id());
 	if (config.builtins & 1 << TRACER_BASE_GID)
 		set_base(level, TRACER_BASE_GID, bpf_get_current_uid_gid() >> 32);
+	if (config.builtins & 1 << TRACER_BASE_FUNC) {
+		if (config.func == TRACER_FUNC_HELPER)
+			set_base(level, TRACER_BASE_FUNC, bpf_get_func_ip(ctx));
+		else if (config.func == TRACER_FUNC_UPROBE)
+			set_base(level, TRACER_BASE_FUNC, PT_REGS_IP((struct pt_regs *)ctx));
+		else
+			set_base(level, TRACER_BASE_FUNC, function_address(ctx));
+	}
 	if (config.nops) {
 #pragma clang loop unroll(disable)
 		for (__u32 i = 0; i < TRACER_FIELDS; i++) {
@@ -339,6 +348,8 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 		if (i >= config.njudged)
 			fetch(ctx, level, i);
 	}
+	if (config.tally)
+		return keep_tally(ctx, mine, level);
 	if (config.faults_at)
 		set_slot(&level->event, config.faults_at, level->faults);
 	level->event.seq = ++level->seq;

@@ -75,7 +75,10 @@ static __always_inline __u64 at_most(__u64 there, __u64 asked)
 	return there & (2 * TRACER_TEXT - 1);
 }
 
-/* A string, bytes or a stack into the dynamic space; `there` bytes lie where a record's array is.
+#include "path.h"
+
+/* A string, bytes, a stack or a path into the dynamic space; `there` bytes lie where a record's
+ * array is.
  */
 static __always_inline __u64 fetch_bytes(void *ctx, struct tracer_level *level,
 					 const volatile struct tracer_fetch *f, __u64 from,
@@ -98,6 +101,10 @@ static __always_inline __u64 fetch_bytes(void *ctx, struct tracer_level *level,
 		result = bpf_get_stack(ctx, to, f->size, f->user ? BPF_F_USER_STACK : 0);
 		bad = failed(result);
 		n = copied(result, bad);
+	} else if (f->kind == TRACER_FETCH_PATH || f->kind == TRACER_FETCH_DENTRY) {
+		result = read_path(level, to, from, f->kind == TRACER_FETCH_DENTRY);
+		bad = failed(result);
+		n = copied(result, bad);
 	} else {
 		result = read_text(to, f->size, from, f->user);
 		bad = failed(result);
@@ -115,7 +122,7 @@ static __always_inline __u64 fetch_words(struct tracer_event *event,
 					 const volatile struct tracer_fetch *f, __u64 from)
 {
 #pragma clang loop unroll(disable)
-	for (__u32 i = 0; i < 8; i++) {
+	for (__u32 i = 0; i < TRACER_GLOB / 8; i++) {
 		if (8 * i >= f->size)
 			break;
 		set_slot(event, f->at + 8 * i, 0);
@@ -198,6 +205,33 @@ static __always_inline __u64 compare(__u64 left, __u64 right)
 	return less * TRACER_LESS | equal * TRACER_EQUAL | (~(less | equal) & 1) * TRACER_MORE;
 }
 
+/*
+ * Whether a string in slots matches the predicate's pattern: bit i of the state stands where the
+ * first i tokens have matched. The string ends at its NUL or with its slots; the bits of `going`
+ * keep the state from then on, so that there is no branch on data.
+ */
+static __noinline int glob_matches(struct tracer_level *level, __u32 i)
+{
+	const volatile struct tracer_op *op = &config.ops[i & (TRACER_OPS - 1)];
+	__u64 state = 1, going = ~0ULL, next;
+
+#pragma clang loop unroll(disable)
+	for (__u32 at = 0; at < TRACER_GLOB; at++) {
+		__u8 byte;
+
+		if (at >= op->size)
+			break;
+		byte = *(volatile __u8 *)((void *)&level->event + ((op->at + at) & 4095));
+		next = ((__u64)byte + 0xff) >> 8; /* 0 for the NUL, else 1 */
+		keep(next);
+		going &= -next;
+		keep(going);
+		next = (state & config.glob_next[byte]) << 1 | (state & op->mask);
+		state = (next & going) | (state & ~going);
+	}
+	return (state & op->constant) != 0;
+}
+
 /* Judges the predicate over the fields captured so far. */
 static __noinline int judged(struct tracer_level *level)
 {
@@ -217,6 +251,10 @@ static __noinline int judged(struct tracer_level *level)
 			b = compare(a, op->constant ^ op->bias) & op->want;
 			b = (b | b >> 1 | b >> 2) & 1;
 			/* A field that could not be read compares false. */
+			b &= ~(level->faults >> (op->fault & 63));
+			stack = stack << 1 | (b & 1);
+		} else if (op->kind == TRACER_OP_GLOB) {
+			b = glob_matches(level, i);
 			b &= ~(level->faults >> (op->fault & 63));
 			stack = stack << 1 | (b & 1);
 		} else if (op->kind == TRACER_OP_NOT) {

@@ -4,14 +4,16 @@
 #ifndef TRACER_H
 #define TRACER_H
 
-#define TRACER_LEVELS 4	    /* programs that can build an event at once on one CPU */
-#define TRACER_FIELDS 16    /* fields that are captured, shown or for the predicate */
-#define TRACER_STEPS 8	    /* pointers that are followed to a field */
-#define TRACER_OPS 16	    /* operations of a predicate */
-#define TRACER_TEXT 1024    /* most bytes of a string, buffer or stack */
-#define TRACER_DYNAMIC 2048 /* most bytes of all of them, but for the last */
-#define TRACER_EXCLUDED 64  /* processes never traced: ourselves and whoever reads us */
-#define TRACER_COMM 16	    /* TASK_COMM_LEN */
+#define TRACER_LEVELS 4	     /* programs that can build an event at once on one CPU */
+#define TRACER_FIELDS 16     /* fields that are captured, shown or for the predicate */
+#define TRACER_STEPS 8	     /* pointers that are followed to a field */
+#define TRACER_OPS 16	     /* operations of a predicate */
+#define TRACER_TEXT 1024     /* most bytes of a string, buffer or stack */
+#define TRACER_DYNAMIC 2048  /* most bytes of all of them, but for the last */
+#define TRACER_PATH 512	     /* most bytes of a path, its NUL included */
+#define TRACER_PATH_PARTS 24 /* most names and mounts on its way to the root */
+#define TRACER_EXCLUDED 64   /* processes never traced: ourselves and whoever reads us */
+#define TRACER_COMM 16	     /* TASK_COMM_LEN */
 
 /*
  * One event, at the very start of a sample's raw bytes. It opens with the kernel's trace-entry
@@ -62,8 +64,10 @@ struct tracer_accounts {
 	__u64 unpaired;	  /* part of filtered: returns without an entry */
 	__u64 paired;	  /* entries that met their return */
 	__u64 unreturned; /* entries whose place another took: they never returned */
+	__u64 tallied;	  /* runs that were added to a tally */
+	__u64 pad[7];
 };
-_Static_assert(sizeof(struct tracer_accounts) == 128, "two cache lines");
+_Static_assert(sizeof(struct tracer_accounts) == 192, "three cache lines");
 
 #define TRACER_ARGS 6
 #define TRACER_BASES 16
@@ -97,9 +101,11 @@ struct tracer_level {
 	__u64 dynamic; /* bytes of the dynamic space in use */
 	__u64 faults;  /* which fields could not be read */
 	__u64 value;   /* what a helper reads into */
-	__u8 pad[16];
+	__u64 dentry;  /* where a path is, on its way to the root */
+	__u64 mnt;
+	__u8 path[TRACER_PATH + 256]; /* it grows from its end; a name is written whole */
 };
-_Static_assert(sizeof(struct tracer_level) == 3584, "whole cache lines");
+_Static_assert(sizeof(struct tracer_level) == 4352, "whole cache lines");
 _Static_assert(__builtin_offsetof(struct tracer_level, event.body) % 8 == 0,
 	       "slots are stored whole");
 
@@ -131,6 +137,8 @@ struct tracer_cpu {
 #define TRACER_FETCH_BYTES 3  /* bytes there */
 #define TRACER_FETCH_WORDS 4  /* a string there, into slots of the predicate's */
 #define TRACER_FETCH_STACK 5  /* the kernel's stack, or the user's */
+#define TRACER_FETCH_PATH 6   /* the path of a struct path there */
+#define TRACER_FETCH_DENTRY 7 /* the path of a dentry within its file system */
 
 /* What a field starts from: six arguments, a return value, a tracepoint's record, and what is known
  * of any run. */
@@ -140,6 +148,12 @@ struct tracer_cpu {
 #define TRACER_BASE_TIME 9 /* CLOCK_MONOTONIC nanoseconds */
 #define TRACER_BASE_CPU 10
 #define TRACER_BASE_GID 11
+#define TRACER_BASE_FUNC 12 /* the address of the function */
+
+/* Where the address of the function is known from. */
+#define TRACER_FUNC_KPROBE 0 /* the registers, at its entry */
+#define TRACER_FUNC_HELPER 1 /* a helper: at its return, and in a trampoline */
+#define TRACER_FUNC_UPROBE 2 /* the user's registers, at its entry */
 
 /* How a program that serves many functions knows which one it runs for. */
 #define TRACER_MANY_COOKIE 1  /* by the attachment's cookie */
@@ -172,17 +186,57 @@ struct tracer_fetch {
 #define TRACER_OP_AND 1
 #define TRACER_OP_OR 2
 #define TRACER_OP_NOT 3
+#define TRACER_OP_GLOB 4 /* a string in slots, against `glob_next` */
+#define TRACER_GLOB 128	 /* the most bytes of such a string */
 
 struct tracer_op {
 	__u8 kind;
 	__u8 want;  /* of LESS, EQUAL, MORE */
 	__u8 fault; /* the field whose fault makes it false; 63: none */
 	__u8 pad;
-	__u16 at; /* the slot compared */
-	__u16 pad2;
-	__u64 mask;
-	__u64 bias; /* the sign bit for signed comparisons */
-	__u64 constant;
+	__u16 at;	/* the slot compared */
+	__u16 size;	/* GLOB: the most bytes of the string */
+	__u64 mask;	/* GLOB: the states that stay on any byte */
+	__u64 bias;	/* the sign bit for signed comparisons */
+	__u64 constant; /* GLOB: the final state */
+};
+
+/* What a tally is of, and what runs that share one have in common. */
+#define TRACER_BY_NUMBER 1
+#define TRACER_BY_COMM 2
+#define TRACER_BY_KSTACK 3
+#define TRACER_BY_USTACK 4
+
+#define TRACER_FRAMES 127 /* of a stack that is a key */
+#define TRACER_BUCKETS 66 /* below zero, zero, and one for each number of bits */
+
+/* Where an integer stands in the event. Rust's side: src/probe/keep.rs. */
+struct tracer_number {
+	__u16 at;
+	__u8 kind;  /* TRACER_BY_…; 0: none */
+	__u8 shift; /* a shift left, then right, cuts it out of the eight bytes there */
+	__u8 sign;
+	__u8 fault; /* the field whose fault it shares; 63: none */
+	__u16 pad;
+};
+
+/* What runs of one tally have in common. Rust's side: src/schema/tally.rs. */
+struct tracer_group {
+	__u64 words[2]; /* a number, a name, or a stack's id and its process */
+	__u32 probe;
+	__u32 cpu;
+	__u32 level;
+	__u32 why; /* the errno for which the key could not be had */
+};
+
+/* What is known of the runs of a group. Rust's side: src/schema/tally.rs. */
+struct tracer_tally {
+	__u64 count;
+	__u64 valued; /* runs whose value could be read: the others are in `count` alone */
+	__u64 sum;    /* modulo 2^64 */
+	__u64 min;
+	__u64 max;
+	__u64 histogram[TRACER_BUCKETS];
 };
 
 /*
@@ -205,6 +259,7 @@ struct tracer_config {
 	__u32 pair;	   /* a return is an event only with its entry */
 	__u32 sp_delta;	   /* from a function's stack pointer at entry to the one at its return */
 	__u32 many;	   /* how the probe's id is found, where one program serves several */
+	__u32 func;	   /* where the function's address is known from */
 	__u32 func_args;   /* how many parameters the function has: fexit finds the return value
 			      behind */
 	__u32 copied;	   /* a trampoline's arguments are read by a helper */
@@ -213,8 +268,11 @@ struct tracer_config {
 	__u32 uid;
 	__u32 excluded_len;
 	__u32 excluded[TRACER_EXCLUDED];
-	__u32 pad;	 /* what follows is at a multiple of eight, with no hole before it */
-	__u64 pidns_dev; /* the tracer's PID namespace; ino 0 = the initial one */
+	__u32 tally;		 /* runs are added to tallies, and nothing is emitted */
+	__u32 pad;		 /* what follows is at a multiple of eight */
+	struct tracer_number by; /* what tallies are told apart by */
+	struct tracer_number of; /* what their sums and histograms are of */
+	__u64 pidns_dev;	 /* the tracer's PID namespace; ino 0 = the initial one */
 	__u64 pidns_ino;
 	/* --comm as a bit-parallel automaton: bit i of D = the first i tokens of the pattern have
 	 * matched */
@@ -224,6 +282,7 @@ struct tracer_config {
 	__u64 cpus[64];	      /* those that are traced, a bit each */
 	struct tracer_fetch fetch[TRACER_FIELDS];
 	struct tracer_op ops[TRACER_OPS];
+	__u64 glob_next[256]; /* of the predicate's one pattern: as comm_next */
 };
 
 _Static_assert(__builtin_offsetof(struct tracer_config, pidns_dev) ==

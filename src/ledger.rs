@@ -14,8 +14,10 @@ pub struct Accounts {
     pub fired: u64,
     /// Runs turned away by a filter before anything was copied.
     pub filtered: u64,
-    /// Runs whose result was kept in the kernel and not emitted.
+    /// Entries that were kept in the kernel for their returns.
     pub stored: u64,
+    /// Runs that were added to a tally in the kernel in place of an event.
+    pub tallied: u64,
     /// Records that `bpf_perf_event_output` took.
     pub emitted: u64,
     /// Runs that failed, by cause.
@@ -79,7 +81,7 @@ impl Failed {
 
 impl Accounts {
     /// How many u64 the kernel's side has, padding included.
-    pub const WORDS: usize = 16;
+    pub const WORDS: usize = 24;
 
     /// Reads the kernel's side.
     pub fn from_words(w: &[u64; Accounts::WORDS]) -> Accounts {
@@ -102,6 +104,7 @@ impl Accounts {
             unpaired: w[13],
             paired: w[14],
             unreturned: w[15],
+            tallied: w[16],
         }
     }
 }
@@ -111,6 +114,7 @@ impl std::ops::AddAssign for Accounts {
         self.fired += o.fired;
         self.filtered += o.filtered;
         self.stored += o.stored;
+        self.tallied += o.tallied;
         self.emitted += o.emitted;
         self.compat += o.compat;
         self.unpaired += o.unpaired;
@@ -195,6 +199,61 @@ pub struct CpuReport {
     pub high_water: u64,
 }
 
+/// A map of programs that are not ours, as its reader saw it. They keep no accounts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FeedReport {
+    /// The map.
+    pub map: String,
+    /// The spec it belongs to.
+    pub spec: String,
+    /// By CPU; one line of a BPF ringbuf.
+    pub cpus: Vec<FeedCpu>,
+    /// How the ends of its rings are known.
+    pub tail: Tail,
+}
+
+/// One ring of a [`FeedReport`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FeedCpu {
+    /// The CPU; none of a BPF ringbuf.
+    pub cpu: Option<u32>,
+    /// Samples, as the ring's reader counted them; libbpf does not count those of a BPF ringbuf.
+    pub samples: Option<u64>,
+    /// Events decoded, those shown as bytes included.
+    pub decoded: u64,
+    /// Events shown as bytes, as no struct fits.
+    pub as_bytes: u64,
+    /// Samples that no schema fits.
+    pub undecoded: u64,
+    /// End markers of ours.
+    pub markers: u64,
+    /// Records lost for want of room, as LOST records told it; a BPF ringbuf does not tell.
+    pub lost: Option<u64>,
+    /// The same as the kernel counted it (`PERF_FORMAT_LOST`), where it does.
+    pub kernel_lost: Option<u64>,
+    /// Places where the ring held what no kernel writes.
+    pub corruptions: u64,
+    /// The bytes given up there.
+    pub corrupt_bytes: u64,
+    /// Records of kinds we do not know, skipped by their size.
+    pub unknown: u64,
+    /// The most unread bytes ever found in the ring.
+    pub high_water: u64,
+}
+
+impl FeedReport {
+    /// Events decoded.
+    pub fn decoded(&self) -> u64 {
+        self.cpus.iter().map(|c| c.decoded).sum()
+    }
+
+    /// Records lost for want of room: the larger of both counts, as the kernel's may be unknown and a LOST record
+    /// that tells the last may be missing.
+    pub fn lost(&self) -> u64 {
+        self.cpus.iter().map(|c| c.lost.max(c.kernel_lost).unwrap_or(0)).sum()
+    }
+}
+
 /// Where decoded events went.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SinkReport {
@@ -269,6 +328,9 @@ pub struct Report {
     pub probes: Vec<ProbeReport>,
     /// By CPU.
     pub cpus: Vec<CpuReport>,
+    /// By map of programs that are not ours.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub feeds: Vec<FeedReport>,
     /// By sink.
     pub sinks: Vec<SinkReport>,
     /// Processes that were left out because they are the tracer itself, its ancestors or its readers.
@@ -289,7 +351,8 @@ impl Report {
 
     /// Events decoded.
     pub fn decoded(&self) -> u64 {
-        self.cpus.iter().map(|c| c.decoded).sum()
+        let feeds: u64 = self.feeds.iter().map(FeedReport::decoded).sum();
+        self.cpus.iter().map(|c| c.decoded).sum::<u64>() + feeds
     }
 
     /// Events that a sink was handed: all that were decoded, but for those beyond the limit.
@@ -302,6 +365,8 @@ impl Report {
         let failed: u64 = self.probes.iter().map(|p| p.accounts.failed.total()).sum();
         let overwritten: u64 = self.cpus.iter().map(|c| c.overwritten + c.undecoded).sum();
         let dropped: u64 = self.sinks.iter().map(|s| s.dropped_queue + s.dropped_sink).sum();
-        failed + overwritten + dropped
+        let undecoded = self.feeds.iter().flat_map(|f| &f.cpus).map(|c| c.undecoded).sum::<u64>();
+        let lost: u64 = self.feeds.iter().map(FeedReport::lost).sum();
+        failed + overwritten + dropped + lost + undecoded
     }
 }

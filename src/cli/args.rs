@@ -4,7 +4,11 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
-use super::units::{self, Wakeup};
+use super::{
+    attach::Manner,
+    stat::args as stat,
+    units::{self, Wakeup},
+};
 
 /// Live BPF tracing whose numbers add up.
 #[derive(Debug, Parser)]
@@ -19,6 +23,10 @@ pub struct Args {
 pub enum Command {
     /// Stream events to stdout as they happen
     Run(Box<Run>),
+    /// Count in the kernel: rates, sums and histograms, with no events
+    Stat(Box<stat::Args>),
+    /// Read somebody else's pinned perf event array
+    Read(Box<Read>),
     /// What can be probed, with its parameters; and why not
     List(List),
     /// What this kernel and user allow, each with the exact fix
@@ -41,8 +49,8 @@ pub enum Command {
 
 const RUN_HELP: &str = "\
 A SPEC is [NAME=]PROVIDER:TARGET[+OFFSET][/PREDICATE/][{FIELD,...}]. Providers: kprobe (k), kretprobe (kr),
-fentry (f), fexit (fr), tracepoint (t), rawtracepoint (rt), uprobe (u), uretprobe (ur), syscall (s). Without a
-SPEC: s:write.
+fentry (f), fexit (fr), tracepoint (t), rawtracepoint (rt), uprobe (u), uretprobe (ur), usdt, syscall (s), object
+(o). Without a SPEC: s:write.
 
 Examples:
   tracer run                                 every write(2) on this host
@@ -51,6 +59,10 @@ Examples:
   tracer run t:sched:sched_process_exec      a tracepoint
   tracer run 's:openat/filename==\"/etc/*\"/{filename,flags:x}'
                                              a predicate and fields
+  tracer run 's:read{fd,count,ret,lat}'      what it returned, and how long it took
+  tracer run -k 'k:tcp_*' --missing warn     every function that matches, with stacks
+  tracer run o:mine.bpf.o --set min_us=100 --event events=event
+                                             an object of your own, its events by its BTF
   tracer run -f json -n 1000 -- make         a command from its first instruction
 
 Exit codes: 0 clean stop, 1 runtime error, 2 usage, 3 this host does not allow it, 4 a probe is missing or cannot
@@ -69,6 +81,33 @@ pub struct Run {
     #[arg(last = true, value_name = "CMD")]
     pub cmd: Vec<OsString>,
 
+    #[command(flatten)]
+    pub tasks: Tasks,
+
+    /// Set a global variable of an object (o:) before it is loaded; may be repeated
+    #[arg(long, value_name = "NAME=VALUE", value_parser = units::pair)]
+    pub set: Vec<(String, String)>,
+    /// The struct that the events of an object's map are; may be repeated
+    #[arg(long, value_name = "MAP=STRUCT", value_parser = units::pair)]
+    pub event: Vec<(String, String)>,
+
+    /// What to do when a probe cannot be attached
+    #[arg(long, value_enum, default_value_t = Missing::Error, env = "TRACER_MISSING")]
+    pub missing: Missing,
+    /// Drop privileges to this user once the probes are attached
+    #[arg(long, value_name = "NAME", env = "TRACER_USER")]
+    pub user: Option<String>,
+    /// Resolve, load and attach, say what was done, and detach
+    #[arg(long)]
+    pub dry_run: bool,
+
+    #[command(flatten)]
+    pub stream: Stream,
+}
+
+/// Which tasks are traced.
+#[derive(Clone, Debug, Group)]
+pub struct Tasks {
     /// Trace this process and its children (or this thread); may be repeated
     #[arg(short, long, value_name = "PID", value_delimiter = ',', env = "TRACER_PID")]
     pub pid: Vec<u32>,
@@ -81,12 +120,17 @@ pub struct Run {
     /// Trace tasks in this cgroup v2 directory or below
     #[arg(long, value_name = "PATH", env = "TRACER_CGROUP")]
     pub cgroup: Option<PathBuf>,
-    /// Trace on these CPUs, such as 0-3,7
-    #[arg(short = 'C', long, value_name = "CPUS", env = "TRACER_CPUS")]
-    pub cpus: Option<String>,
     /// Trace tracer itself, its ancestors and its readers too
     #[arg(long, env = "TRACER_INCLUDE_SELF")]
     pub include_self: bool,
+}
+
+/// What every stream of events is told, wherever they come from.
+#[derive(Debug, Group)]
+pub struct Stream {
+    /// Trace on these CPUs, such as 0-3,7
+    #[arg(short = 'C', long, value_name = "CPUS", env = "TRACER_CPUS")]
+    pub cpus: Option<String>,
 
     /// Stop after so many events
     #[arg(short = 'n', value_name = "N", env = "TRACER_COUNT")]
@@ -101,6 +145,12 @@ pub struct Run {
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE", env = "TRACER_OUTPUT")]
     pub output: Option<PathBuf>,
+    /// The kernel's stack with every event
+    #[arg(short = 'k', long, env = "TRACER_KSTACK")]
+    pub kstack: bool,
+    /// The user's stack with every event
+    #[arg(short = 'U', long, env = "TRACER_USTACK")]
+    pub ustack: bool,
     /// The columns of text: time, comm, pid, tid, cpu, uid, cgroup, seq, name, args, or fields by name
     #[arg(long, value_name = "LIST", env = "TRACER_FIELDS")]
     pub fields: Option<String>,
@@ -118,18 +168,9 @@ pub struct Run {
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
           env = "TRACER_FAIL_ON_LOSS")]
     pub fail_on_loss: Option<u64>,
-    /// What to do when a probe cannot be attached
-    #[arg(long, value_enum, default_value_t = Missing::Error, env = "TRACER_MISSING")]
-    pub missing: Missing,
     /// Print the ledger to stderr in this interval
     #[arg(long, value_name = "TIME", value_parser = units::time, env = "TRACER_STATS")]
     pub stats: Option<Duration>,
-    /// Drop privileges to this user once the probes are attached
-    #[arg(long, value_name = "NAME", env = "TRACER_USER")]
-    pub user: Option<String>,
-    /// Resolve, load and attach, say what was done, and detach
-    #[arg(long)]
-    pub dry_run: bool,
     /// No status and no summary; errors and loss are told all the same
     #[arg(short, long, env = "TRACER_QUIET")]
     pub quiet: bool,
@@ -139,6 +180,53 @@ pub struct Run {
     /// Colours
     #[arg(long, value_enum, default_value_t = Color::Auto, env = "TRACER_COLOR")]
     pub color: Color,
+}
+
+impl Run {
+    /// How it attaches.
+    pub fn manner(&self) -> Manner {
+        Manner { missing: self.missing, quiet: self.quiet, verbose: self.verbose }
+    }
+}
+
+/// What reads a flag of the stream need not know where it stands.
+impl std::ops::Deref for Run {
+    type Target = Stream;
+
+    fn deref(&self) -> &Stream {
+        &self.stream
+    }
+}
+
+const READ_HELP: &str = "\
+The programs that fill the map go on as they are, before and after. A slot that somebody else's reader has filled is
+refused, as its reader would get nothing any more; the slots that were ours are empty at the end.
+
+Examples:
+  tracer read --map /sys/fs/bpf/events --btf their.bpf.o --event event
+  tracer read --map /sys/fs/bpf/events -f hex
+
+Exit codes are those of `tracer run`; 3: nothing is pinned there, or a slot is taken.";
+
+/// `tracer read`
+#[derive(Debug, Group)]
+#[command(after_help = READ_HELP)]
+pub struct Read {
+    /// Where the perf event array is pinned
+    #[arg(long, value_name = "PIN")]
+    pub map: PathBuf,
+    /// The struct that its events are, from the BTF of --btf
+    #[arg(long, value_name = "STRUCT", requires = "btf")]
+    pub event: Option<String>,
+    /// The object (or file of BTF) that has the struct; without --event its tag or its size tells
+    #[arg(long, value_name = "FILE")]
+    pub btf: Option<PathBuf>,
+    /// Take the place of another reader, which gets nothing from then on
+    #[arg(long)]
+    pub steal: bool,
+
+    #[command(flatten)]
+    pub stream: Stream,
 }
 
 /// `tracer schema`

@@ -8,60 +8,106 @@ use std::{
 
 use tracer::{
     Error, ErrorKind, Result,
-    probe::{self, Found, Outcome, Provider, Refusal, Spec},
+    probe::{self, Attached, Found, Outcome, Provider, Refusal, Spec},
     session::Session,
 };
 
-use super::{
-    args::{Missing, Run},
-    complain, say,
-};
+use super::{args::Missing, complain, say};
 
 /// How long attaching may take before a line says how far it is.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// All that the specs match.
-pub fn find(args: &Run, specs: &[Spec]) -> Result<Vec<Found>> {
+pub fn find(manner: Manner, specs: &[Spec]) -> Result<Vec<Found>> {
     let mut all = Vec::new();
     for spec in specs {
         let since = Instant::now();
         match probe::find(spec) {
             Ok(found) => {
-                if args.verbose && found.is_pattern() {
+                if manner.verbose && found.is_pattern() {
                     let time = since.elapsed().as_secs_f64();
                     say(&format!("{spec}: {} found in {time:.3} s", found.each().len()));
                 }
                 all.push(found);
             }
-            Err(error) => missing(args, error)?,
+            Err(error) => missing(manner, error)?,
         }
     }
     Ok(all)
 }
 
+/// What is said, and what is put up with.
+#[derive(Clone, Copy)]
+pub struct Manner {
+    /// What becomes of what cannot be attached.
+    pub missing: Missing,
+    /// Say nothing but what is wrong.
+    pub quiet: bool,
+    /// Say more.
+    pub verbose: bool,
+}
+
 /// Attaches all of it, and says how, unless quiet.
-pub fn attach(args: &Run, session: &mut Session, all: &[Found]) -> Result<()> {
+pub fn attach(manner: Manner, session: &mut Session, all: &[Found]) -> Result<()> {
+    let mut whole = true;
     for found in all {
-        let mut progress = Progress::new(args.quiet, found.spec());
-        let since = Instant::now();
-        let outcome = session.attach_found(found, &mut |done, all| progress.show(done, all));
-        progress.clear();
-        match outcome {
-            Err(error) => missing(args, error)?,
-            Ok(outcome) => {
-                refused(args, found, &outcome)?;
-                told(args, session, found, &outcome, since.elapsed());
-            }
+        let attach = |progress: &mut dyn FnMut(usize, usize)| {
+            let outcome = session.attach_found(found, progress)?;
+            Ok((session.probes().attached()[outcome.attached.clone()].to_vec(), outcome))
+        };
+        let attached = one(manner, found, attach)?;
+        whole &= attached;
+        if attached && found.spec().provider == Provider::Object {
+            told_of_object(manner, session, found.spec());
         }
     }
-    match session.probes().attached().is_empty() {
-        true => Err(Error::new(ErrorKind::Attach, "none of the probes could be attached")),
-        false => Ok(()),
+    if session.schemas().next().is_none() {
+        return Err(none());
+    }
+    // What an object that is missing would have had is not known.
+    if whole { session.check_objects() } else { Ok(()) }
+}
+
+/// Attaches what was found of one spec by `attach`, which gives what came of it; false where it is missing, and that
+/// is put up with.
+pub fn one(
+    manner: Manner,
+    found: &Found,
+    attach: impl FnOnce(&mut dyn FnMut(usize, usize)) -> Result<(Vec<Attached>, Outcome)>,
+) -> Result<bool> {
+    let mut progress = Progress::new(manner.quiet, found.spec());
+    let since = Instant::now();
+    let outcome = attach(&mut |done, all| progress.show(done, all));
+    progress.clear();
+    match outcome {
+        Err(error) => missing(manner, error).map(|()| false),
+        Ok((attached, outcome)) => {
+            refused(manner, found, &outcome)?;
+            told(manner, found, &attached, since.elapsed());
+            Ok(true)
+        }
     }
 }
 
-fn missing(args: &Run, error: Error) -> Result<()> {
-    match args.missing {
+/// That nothing is left to trace.
+pub fn none() -> Error {
+    Error::new(ErrorKind::Attach, "none of the probes could be attached")
+}
+
+/// Says what became of an object's programs, and how its events are decoded.
+fn told_of_object(manner: Manner, session: &Session, spec: &Spec) {
+    if manner.quiet {
+        return;
+    }
+    session.programs_of(spec).iter().for_each(|line| say(&format!("{spec}: {line}")));
+    let name = spec.to_string();
+    for feed in session.feeds().filter(|f| f.spec == name) {
+        say(&format!("{spec}: '{}' is read: {}", feed.map, feed.how));
+    }
+}
+
+fn missing(manner: Manner, error: Error) -> Result<()> {
+    match manner.missing {
         Missing::Error => return Err(error),
         Missing::Warn => complain(&error),
         Missing::Ignore => {}
@@ -70,7 +116,7 @@ fn missing(args: &Run, error: Error) -> Result<()> {
 }
 
 /// What a pattern matches and could not be attached is missing too.
-fn refused(args: &Run, found: &Found, outcome: &Outcome) -> Result<()> {
+fn refused(manner: Manner, found: &Found, outcome: &Outcome) -> Result<()> {
     if outcome.refused.is_empty() {
         return Ok(());
     }
@@ -81,10 +127,10 @@ fn refused(args: &Run, found: &Found, outcome: &Outcome) -> Result<()> {
         outcome.refused.len() + outcome.attached.len()
     );
     let error = Error::new(ErrorKind::Attach, text);
-    let list = by_reason(&outcome.refused, args.verbose);
+    let list = by_reason(&outcome.refused, manner.verbose);
     missing(
-        args,
-        match args.missing {
+        manner,
+        match manner.missing {
             Missing::Error => {
                 error.with_help(format!("{list}\nto trace the others: --missing warn, or ignore"))
             }
@@ -106,22 +152,21 @@ fn by_reason(refused: &[Refusal], all: bool) -> String {
     reasons.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-fn told(args: &Run, session: &Session, found: &Found, outcome: &Outcome, time: Duration) {
-    let attached = &session.probes().attached()[outcome.attached.clone()];
-    let Some(first) = attached.first().filter(|_| !args.quiet) else { return };
+fn told(manner: Manner, found: &Found, attached: &[Attached], time: Duration) {
+    let Some(first) = attached.first().filter(|_| !manner.quiet) else { return };
     let why = match first.passed_over.as_slice() {
         [] if found.spec().provider == Provider::Syscall => " (the hook that costs least)".into(),
         [] => String::new(),
         reasons => format!(" ({})", reasons.join("; ")),
     };
-    let time = if args.verbose { format!(", in {:.3} s", time.as_secs_f64()) } else { String::new() };
+    let time = if manner.verbose { format!(", in {:.3} s", time.as_secs_f64()) } else { String::new() };
     if !found.is_pattern() {
         return say(&format!("{}: {}{why}{time}", found.spec(), first.how));
     }
     let mut ways: Vec<(&str, usize)> = Vec::new();
-    let own = matches!(found.spec().provider, Provider::Kprobe | Provider::Kretprobe);
+    let shared = found.shares_programs();
     for one in attached {
-        let how = if own { &*one.how } else { "one program each" };
+        let how = if shared { &*one.how } else { "one program each" };
         match ways.iter_mut().find(|(known, _)| *known == how) {
             Some((_, n)) => *n += 1,
             None => ways.push((how, 1)),

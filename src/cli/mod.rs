@@ -15,9 +15,11 @@ mod list;
 mod output;
 mod pages;
 mod plan;
+mod read;
 mod run;
 mod schema;
 mod signal;
+mod stat;
 mod status;
 mod summary;
 mod units;
@@ -54,6 +56,8 @@ pub fn main() -> ExitCode {
     }
     let done = match Args::parse().command {
         Command::Run(args) => run::run(&args),
+        Command::Stat(args) => stat::run(&args),
+        Command::Read(args) => read::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Schema(args) => schema::run(&args),

@@ -15,7 +15,7 @@ use tracer::{
     symbol::Symbols,
 };
 
-use super::args::{Color, Format, JsonInt, Run};
+use super::args::{Color, Format, JsonInt, Stream};
 
 /// The one sink of a run.
 pub enum Output {
@@ -26,7 +26,7 @@ pub enum Output {
 }
 
 /// Opens stdout or the file, in the format asked for. `control` is stopped when it fails or its reader goes away.
-pub fn open(args: &Run, session: &Session, control: &Control) -> Result<Output> {
+pub fn open(args: &Stream, session: &Session, control: &Control) -> Result<Output> {
     let stop = control.clone();
     let options = sink::Options { on_failure: Some(Box::new(move || stop.stop())), ..Default::default() };
     let outlet = match &args.output {
@@ -109,7 +109,7 @@ impl Sink for Output {
     }
 }
 
-fn text_options(args: &Run) -> Result<text::Options> {
+fn text_options(args: &Stream) -> Result<text::Options> {
     let mut options = text::Options { time: args.time.parse()?, color: in_color(args), ..Default::default() };
     if let Some(list) = &args.fields {
         options.columns = text::Column::parse_list(list)?;
@@ -117,7 +117,7 @@ fn text_options(args: &Run) -> Result<text::Options> {
     Ok(options)
 }
 
-fn in_color(args: &Run) -> bool {
+fn in_color(args: &Stream) -> bool {
     match args.color {
         Color::Always => true,
         Color::Never => false,
@@ -129,10 +129,9 @@ fn in_color(args: &Run) -> bool {
 }
 
 /// Checks that every column of `--fields` is one, or a field of some probe.
-pub fn check_columns(args: &Run, session: &Session) -> Result<()> {
+pub fn check_columns(args: &Stream, session: &Session) -> Result<()> {
     let Some(list) = &args.fields else { return Ok(()) };
-    let attached = session.probes().attached();
-    let known: Vec<&str> = attached.iter().flat_map(|a| &a.schema.fields).map(|f| &*f.name).collect();
+    let known: Vec<&str> = session.schemas().flat_map(|s| &s.fields).map(|f| &*f.name).collect();
     for column in text::Column::parse_list(list)? {
         if let text::Column::Field(name) = column
             && !known.contains(&&*name)

@@ -5,13 +5,13 @@ use std::path::Path;
 use nix::unistd::User;
 use tracer::{
     Error, ErrorKind, Result,
-    probe::{self, Filter, Spec, Target},
+    probe::{self, Filter, Provider, Spec, Target, foreign::Settings, spec::Field},
     ring::{self, Wake, cpus},
     session::{self, Session},
 };
 
 use super::{
-    args::{Rings, Run},
+    args::{Rings, Run, Tasks},
     kin, say,
     units::Wakeup,
 };
@@ -26,23 +26,53 @@ pub fn specs(asked: &[String]) -> Result<Vec<Spec>> {
     Ok(specs)
 }
 
+/// Has every spec show these stacks too.
+pub fn with_stacks(specs: &mut [Spec], kernel: bool, user: bool) -> Result<()> {
+    for name in [kernel.then_some("kstack"), user.then_some("ustack")].into_iter().flatten() {
+        let field: Field = name.parse()?;
+        specs.iter_mut().for_each(|spec| spec.show_too(field.clone()));
+    }
+    Ok(())
+}
+
+/// Checks that what is said of objects has one to be said of, and tells what does not hold for them.
+pub fn objects(args: &Run, specs: &[Spec]) -> Result<()> {
+    let objects = specs.iter().filter(|s| s.provider == Provider::Object).count();
+    if objects == 0 && !(args.set.is_empty() && args.event.is_empty()) {
+        return Err(Error::usage("--set and --event are for objects, and no SPEC is one")
+            .with_help("an object is o:FILE.bpf.o"));
+    }
+    let Tasks { pid, comm, uid, cgroup, .. } = &args.tasks;
+    let filtered = !pid.is_empty() || comm.is_some() || uid.is_some() || cgroup.is_some();
+    if objects > 0 && filtered && !args.quiet {
+        say("-p, --comm, -u and --cgroup are our own programs' filters: objects emit what they emit");
+    }
+    Ok(())
+}
+
 /// The options of a session; `child` is the command that waits to be let go.
-pub fn options(args: &Run, specs: usize, child: Option<u32>) -> Result<session::Options> {
+pub fn options(args: &Run, probes: usize, child: Option<u32>) -> Result<session::Options> {
     let cpus = args.cpus.as_deref().map(cpu_list).transpose()?;
     Ok(session::Options {
         rings: ring::Options { cpus: cpus.clone(), ..rings(&args.rings, cpus.as_deref())? },
-        filter: Filter {
-            targets: targets(&args.pid, child)?,
-            uid: args.uid.as_deref().map(uid).transpose()?,
-            comm: args.comm.clone(),
-            cgroup: args.cgroup.clone(),
-            cpus: None,
-            excluded: if args.include_self { Vec::new() } else { excluded() },
-        },
-        probes: specs,
+        filter: filter(&args.tasks, child)?,
+        probes,
+        objects: Settings { set: args.set.clone(), events: args.event.clone() },
         limit: args.count,
         count_runs: args.verbose,
         ..session::Options::default()
+    })
+}
+
+/// Which tasks are traced; `child` is the command that waits to be let go.
+pub fn filter(tasks: &Tasks, child: Option<u32>) -> Result<Filter> {
+    Ok(Filter {
+        targets: targets(&tasks.pid, child)?,
+        uid: tasks.uid.as_deref().map(uid).transpose()?,
+        comm: tasks.comm.clone(),
+        cgroup: tasks.cgroup.clone(),
+        cpus: None,
+        excluded: if tasks.include_self { Vec::new() } else { excluded() },
     })
 }
 
@@ -107,7 +137,8 @@ pub fn prepare(args: &Rings, options: session::Options) -> Result<(Session, Opti
     }
 }
 
-fn cpu_list(list: &str) -> Result<Vec<u32>> {
+/// The CPUs of a list such as `0-3,7`, all of which can be there.
+pub fn cpu_list(list: &str) -> Result<Vec<u32>> {
     let cpus = cpus::parse(list)?;
     let possible = cpus::possible()?;
     match cpus.iter().find(|cpu| !possible.contains(cpu)) {

@@ -48,8 +48,7 @@ impl Status {
         let seconds = self.last.elapsed().as_secs_f64().max(1e-9);
         let rate = (events - self.events) as f64 / seconds;
         (self.events, self.last) = (events, Instant::now());
-        let emitted: u64 = report.cpus.iter().map(|c| c.emitted).sum();
-        let lag = emitted.saturating_sub(events);
+        let lag: u64 = report.cpus.iter().map(|c| c.emitted.saturating_sub(c.decoded)).sum();
         format!("{events} events, {rate:.0}/s, {} missing, {lag} in the rings", report.missing())
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use tracer::ledger::{ProbeReport, Report, Tail};
+use tracer::ledger::{FeedCpu, FeedReport, ProbeReport, Report, Tail};
 
 /// Writes the whole ledger.
 pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
@@ -10,6 +10,11 @@ pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     let events = report.events();
     let rate = if seconds > 0.0 { events as f64 / seconds } else { 0.0 };
     writeln!(out, "{events} events in {seconds:.3} s ({rate:.0}/s), {} missing", report.missing())?;
+    ledger(out, report)
+}
+
+/// Writes the accounts, and whether they balance.
+pub fn ledger(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     for (i, p) in report.probes.iter().enumerate() {
         match &p.pattern {
             None => probe(out, p)?,
@@ -38,6 +43,9 @@ pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
         }
         writeln!(out)?;
     }
+    for f in &report.feeds {
+        feed(out, f)?;
+    }
     for s in report.sinks.iter().filter(|s| s.dropped_queue + s.dropped_sink > 0) {
         writeln!(
             out,
@@ -61,12 +69,37 @@ pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     balance(out, report)
 }
 
+/// A map of programs that keep no accounts: what is known of it.
+fn feed(out: &mut impl Write, feed: &FeedReport) -> std::io::Result<()> {
+    let sum = |of: fn(&FeedCpu) -> u64| feed.cpus.iter().map(of).sum::<u64>();
+    let known = |of: fn(&FeedCpu) -> Option<u64>| {
+        let sum = feed.cpus.iter().map(of).sum::<Option<u64>>();
+        sum.map_or("unknown".to_owned(), |n| n.to_string())
+    };
+    write!(
+        out,
+        "  {} '{}': fired unknown, decoded {}, lost {} (the kernel's own count: {})",
+        feed.spec,
+        feed.map,
+        feed.decoded(),
+        known(|c| c.lost),
+        known(|c| c.kernel_lost)
+    )?;
+    let rest = [
+        (sum(|c| c.as_bytes), "shown as bytes"),
+        (sum(|c| c.undecoded), "undecoded"),
+        (sum(|c| c.corruptions), "corruptions"),
+    ];
+    rest.iter().filter(|(n, _)| *n > 0).try_for_each(|(n, what)| write!(out, ", {n} {what}"))?;
+    writeln!(out)
+}
+
 /// One probe's accounts.
 fn probe(out: &mut impl Write, p: &ProbeReport) -> std::io::Result<()> {
     let a = &p.accounts;
     write!(out, "  {}: fired {} = filtered {} + emitted {}", p.spec, a.fired, a.filtered, a.emitted)?;
-    if a.stored > 0 {
-        write!(out, " + stored {}", a.stored)?;
+    for (name, n) in [("stored", a.stored), ("tallied", a.tallied)].iter().filter(|(_, n)| *n > 0) {
+        write!(out, " + {name} {n}")?;
     }
     write!(out, " + failed {}", a.failed.total())?;
     let causes: Vec<String> =

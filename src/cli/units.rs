@@ -49,6 +49,16 @@ pub fn wakeup(text: &str) -> Result<Wakeup, String> {
     u32::try_from(bytes).map(Wakeup::Bytes).map_err(|_| format!("{text} is more than a ring can hold"))
 }
 
+/// Two words with `=` between.
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' has no '='"))?;
+    if name.is_empty() {
+        Err("nothing stands before the '='".into())
+    } else {
+        Ok((name.into(), value.into()))
+    }
+}
+
 fn split(text: &str) -> (&str, &str) {
     let at = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
     text.split_at(at)

@@ -8,7 +8,7 @@
 
 mod stream;
 
-pub use crate::schema::Wire;
+pub use crate::schema::{Carries, Wire};
 pub use stream::{Gaps, Stream};
 
 use crate::{
@@ -16,12 +16,15 @@ use crate::{
     schema::{Field, Kind, Schema, Stack, Value},
 };
 
+/// The CPU of an event that does not tell: a BPF ringbuf is shared by all.
+pub const NO_CPU: u32 = u32::MAX;
+
 /// One firing of one probe.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
-    /// The CPU whose ring held it.
+    /// The CPU whose ring held it, or [`NO_CPU`].
     pub cpu: u32,
-    /// CLOCK_MONOTONIC nanoseconds; `None` where the ring was opened without times.
+    /// CLOCK_MONOTONIC nanoseconds; `None` where the ring was opened without times, or is a BPF ringbuf.
     pub time: Option<u64>,
     /// What every event carries.
     pub wire: Wire,
@@ -42,9 +45,13 @@ impl<'a> Event<'a> {
         schema: impl FnOnce(u16) -> Option<&'a Schema>,
     ) -> Option<Event<'a>> {
         let wire = Wire::parse(&raw)?;
-        let schema = schema(wire.probe)?;
-        let end = schema.fields.iter().map(|f| f.offset as usize + f.kind.size()).max().unwrap_or(0);
-        (end <= raw.len()).then_some(Event { cpu, time, wire, schema, raw })
+        Event { cpu, time, wire, schema: schema(wire.probe)?, raw }.whole()
+    }
+
+    /// The event, where its raw bytes hold all of its schema's fields.
+    pub fn whole(self) -> Option<Event<'a>> {
+        let end = self.schema.fields.iter().map(|f| f.offset as usize + f.kind.size()).max().unwrap_or(0);
+        (end <= self.raw.len()).then_some(self)
     }
 
     /// True if a field could not be read: its value is [`Value::Fault`].
@@ -92,7 +99,30 @@ fn value<'a>(raw: &Body<'a>, field: &Field) -> Option<Value<'a>> {
         Kind::Bytes => Value::Bytes(dynamic()?),
         Kind::Stack { user } => Value::Stack(Stack::new(dynamic()?, user)),
         Kind::Chars(n) => Value::Text(up_to_nul(raw.range(at, usize::from(n))?)),
+        Kind::Inline(n) => Value::Bytes(raw.range(at, usize::from(n))?),
+        Kind::Rest => Value::Bytes(raw.from(at)?),
+        Kind::Bits { first, width, signed } => {
+            let cut = bits_of(raw.range(at, field.kind.size())?, first, width);
+            let unused = 64 - u32::from(width);
+            if signed { Value::Signed(((cut << unused) as i64) >> unused) } else { Value::Unsigned(cut) }
+        }
     })
+}
+
+/// Bits out of at most nine bytes, in the machine's order: the first bit is the lowest of the first byte, or on a
+/// big-endian machine the highest.
+fn bits_of(bytes: Body<'_>, first: u8, width: u8) -> u64 {
+    let count = bytes.len() as u32;
+    let (first, width) = (u32::from(first), u32::from(width));
+    let fold = |n: u128, b: u8| n << 8 | u128::from(b);
+    let shifted = if cfg!(target_endian = "little") {
+        let mut reversed = [0; 9];
+        bytes.copy_to(&mut reversed);
+        reversed.iter().rev().copied().fold(0, fold) >> first
+    } else {
+        bytes.bytes().fold(0, fold) >> (8 * count - first - width)
+    };
+    shifted as u64 & (u64::MAX >> (64 - width))
 }
 
 fn up_to_nul(bytes: Body<'_>) -> Body<'_> {
@@ -111,6 +141,8 @@ pub struct Gap {
     pub cause: Cause,
     /// The missing sequence numbers, first and last, where the hole lies between two events of one level.
     pub seq: Option<(u32, u32)>,
+    /// The level that these numbers count in; of a foreign array, what tells it from others.
+    pub level: Option<u8>,
     /// The time of the last event before the hole, CLOCK_MONOTONIC nanoseconds.
     pub after: Option<u64>,
     /// The time of the first record after the hole.

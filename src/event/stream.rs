@@ -42,7 +42,8 @@ impl Stream {
     /// Bytes were given up here.
     pub fn corrupt(&mut self) -> Gap {
         self.corrupt = true;
-        Gap { cpu: self.cpu, count: None, cause: Cause::Corrupt, seq: None, after: self.time, before: None }
+        let (cpu, after) = (self.cpu, self.time);
+        Gap { cpu, count: None, cause: Cause::Corrupt, seq: None, level: None, after, before: None }
     }
 
     /// An event stands here; the gaps come before it. `None` where no program of ours has so many levels.
@@ -56,7 +57,7 @@ impl Stream {
         let gaps = if missing == 0 && self.pending.is_none() {
             [None, None]
         } else {
-            self.gaps(u64::from(missing), Some((first, seq.wrapping_sub(1))), time)
+            self.gaps(u64::from(missing), Some((level, first, seq.wrapping_sub(1))), time)
         };
         self.time = time;
         Some(gaps)
@@ -66,11 +67,11 @@ impl Stream {
     pub fn end(&mut self, attempts: [u32; LEVELS]) -> Gaps {
         let mut missing = 0;
         let mut range = None;
-        for (last, given) in self.last.iter_mut().zip(attempts) {
+        for (level, (last, given)) in (0..).zip(self.last.iter_mut().zip(attempts)) {
             let tail = given.wrapping_sub(*last);
             if tail > 0 {
                 // One level's hole has a place; those of several have none in common.
-                range = if missing == 0 { Some((last.wrapping_add(1), given)) } else { None };
+                range = if missing == 0 { Some((level, last.wrapping_add(1), given)) } else { None };
             }
             missing += u64::from(tail);
             *last = given;
@@ -78,14 +79,17 @@ impl Stream {
         self.gaps(missing, range, None)
     }
 
-    fn gaps(&mut self, missing: u64, range: Option<(u32, u32)>, time: Option<u64>) -> Gaps {
+    /// `range`: a level, and its first and last missing number.
+    fn gaps(&mut self, missing: u64, range: Option<(u8, u32, u32)>, time: Option<u64>) -> Gaps {
         self.holes += missing;
-        let seq = range.filter(|_| missing > 0);
+        let range = range.filter(|_| missing > 0);
+        let (level, seq) = (range.map(|(level, ..)| level), range.map(|(_, first, last)| (first, last)));
         let gap = |count, cause, before| Gap {
             cpu: self.cpu,
             count: Some(count),
             cause,
             seq,
+            level,
             after: self.time,
             before,
         };
@@ -141,6 +145,7 @@ mod tests {
             count: Some(5),
             cause: Cause::Lost,
             seq: Some((2, 6)),
+            level: Some(0),
             after: Some(10),
             before: Some(19),
         };

@@ -56,7 +56,9 @@ fn turn<S: Sink>(
     let mut poller = Poller::new()?;
     let mut pace = Pace::new(session.rings());
     loop {
-        poller.register(session.rings(), session.generation(), control)?;
+        if poller.register(session.rings(), session.generation(), control)? {
+            poller.also(session.foreign_fds())?;
+        }
         let drained = session.drain(PASS, sink)?;
         pace.count(&drained);
         sink.flush()?;

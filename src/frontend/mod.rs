@@ -7,6 +7,7 @@
 
 pub mod blocking;
 mod control;
+pub mod looks;
 mod pace;
 mod poller;
 

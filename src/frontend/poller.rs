@@ -30,6 +30,17 @@ impl Poller {
         Ok(Poller { epoll: create()?, generation: None })
     }
 
+    /// A poller for a control handle alone, where there are no rings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Poller::new`].
+    pub fn on(control: &Control) -> Result<Poller> {
+        let poller = Poller::new()?;
+        poller.add(std::os::fd::AsFd::as_fd(control), "the control handle")?;
+        Ok(poller)
+    }
+
     /// Registers the rings, if `generation` says that they are others than last time. True if so: drain before
     /// waiting.
     ///
@@ -47,6 +58,15 @@ impl Poller {
         self.add(std::os::fd::AsFd::as_fd(control), "the control handle")?;
         self.generation = Some(generation);
         Ok(true)
+    }
+
+    /// Registers more: descriptors that stay the same until the next generation.
+    ///
+    /// # Errors
+    ///
+    /// Runtime, where one is refused.
+    pub fn also<'a>(&self, mut fds: impl Iterator<Item = BorrowedFd<'a>>) -> Result<()> {
+        fds.try_for_each(|fd| self.add(fd, "a map of a foreign program"))
     }
 
     fn add(&self, fd: BorrowedFd<'_>, what: &str) -> Result<()> {

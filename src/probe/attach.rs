@@ -24,11 +24,17 @@ pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
         How::RawTracepoint { name } => program.attach_raw_tracepoint(name),
         How::SyscallRawTp { .. } => program.attach_raw_tracepoint("sys_enter"),
         How::SyscallExitRawTp { .. } => program.attach_raw_tracepoint("sys_exit"),
-        How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false),
-        How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true),
+        How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false, 0),
+        How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true, 0),
+        How::Usdt { path, name } => {
+            let (provider, name) = name.split_once(':').unwrap_or(("", name));
+            program.attach_usdt(ALL, path, provider, name)
+        }
     }
 }
 
+/// Every process that runs the file; which of them are wanted is the filter's to say.
+const ALL: i32 = -1;
 /// Attaches a loaded program to a function, as the one of many that this cookie tells.
 pub fn attach_as(program: &ProgramMut<'_>, how: &How, cookie: u64) -> libbpf_rs::Result<Link> {
     match how {
@@ -36,6 +42,8 @@ pub fn attach_as(program: &ProgramMut<'_>, how: &How, cookie: u64) -> libbpf_rs:
             Ok(libbpf::attach_kprobe_at(program, symbol, *offset, false, cookie)?)
         }
         How::Kretprobe { symbol } => Ok(libbpf::attach_kprobe_at(program, symbol, 0, true, cookie)?),
+        How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false, cookie),
+        How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true, cookie),
         other => attach(program, other),
     }
 }
@@ -61,9 +69,8 @@ fn uprobe(
     symbol: &str,
     offset: u64,
     retprobe: bool,
+    cookie: u64,
 ) -> libbpf_rs::Result<Link> {
-    /// Every process that runs the file; which of them are wanted is the filter's to say.
-    const ALL: i32 = -1;
-    let opts = UprobeOpts { retprobe, func_name: Some(symbol.to_owned()), ..UprobeOpts::default() };
+    let opts = UprobeOpts { retprobe, cookie, func_name: Some(symbol.to_owned()), ..UprobeOpts::default() };
     program.attach_uprobe_with_opts(ALL, path, offset as usize, opts)
 }

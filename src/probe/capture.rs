@@ -2,7 +2,7 @@
 
 use super::{
     btf,
-    fetch::{BASE_CPU, BASE_GID, BASE_LAT, BASE_RECORD, BASE_TIME, Fetch, Full, Plan, Read},
+    fetch::{BASE_CPU, BASE_FUNC, BASE_GID, BASE_LAT, BASE_RECORD, BASE_TIME, Fetch, Full, Plan, Read},
     hints,
     hook::{Hook, Source},
     judge,
@@ -26,13 +26,13 @@ pub const HEAD: [(&str, u32, Kind); 6] = [
     ("comm", 36, Kind::Chars(16)),
 ];
 
-/// What is known of any run: its base and kind.
-const BUILTINS: [(&str, u8, Kind); 5] = [
-    ("lat", BASE_LAT, Kind::Unsigned(8)),
-    ("time", BASE_TIME, Kind::Unsigned(8)),
-    ("ns", BASE_TIME, Kind::Unsigned(8)),
-    ("cpu", BASE_CPU, Kind::Unsigned(4)),
-    ("gid", BASE_GID, Kind::Unsigned(4)),
+/// What is known of any run: its base, its kind, and how it is shown.
+const BUILTINS: [(&str, u8, Kind, Show); 5] = [
+    ("lat", BASE_LAT, Kind::Unsigned(8), Show::Duration),
+    ("time", BASE_TIME, Kind::Unsigned(8), Show::Time),
+    ("ns", BASE_TIME, Kind::Unsigned(8), Show::Plain),
+    ("cpu", BASE_CPU, Kind::Unsigned(4), Show::Plain),
+    ("gid", BASE_GID, Kind::Unsigned(4), Show::Plain),
 ];
 
 /// The most addresses of a stack that are taken.
@@ -54,24 +54,23 @@ fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Res
     if let Some(predicate) = &spec.predicate {
         judge::compile(&mut plan, predicate, hook).map_err(|why| usage(spec, &why))?;
     }
-    let asked: Vec<(String, Choice)> = match &spec.fields {
-        None => {
+    let all = [Asked::all()];
+    let mut asked: Vec<(String, Choice, bool)> = Vec::new();
+    for field in spec.fields.as_deref().unwrap_or(&all) {
+        if field.is_all() {
             let shown = hook.sources.iter().take(hook.shown);
-            shown.map(|s| (s.name.clone(), Choice::Fetched(wanted(s)))).collect()
+            asked.extend(shown.map(|s| (s.name.clone(), Choice::Fetched(wanted(s)), false)));
+        } else {
+            let choice = choose(hook, &field.path, field.hint).map_err(|why| usage(spec, &why))?;
+            asked.push((shown_as(field), choice, true));
         }
-        Some(fields) => {
-            let one = |f: &Asked| {
-                Ok((shown_as(f), choose(hook, &f.path, f.hint).map_err(|why| usage(spec, &why))?))
-            };
-            fields.iter().map(one).collect::<Result<_>>()?
-        }
-    };
+    }
     let fetched = |choice: &Choice| matches!(choice, Choice::Fetched(w) if w.fetch.can_fail());
-    if asked.iter().any(|(_, choice)| fetched(choice)) {
+    if asked.iter().any(|(_, choice, _)| fetched(choice)) {
         plan.reserve_faults();
     }
     let mut fields = Vec::with_capacity(asked.len());
-    for (name, choice) in asked {
+    for (name, choice, by_name) in asked {
         fields.push(match choice {
             Choice::Head { offset, kind } => {
                 Field { name, type_name: "".into(), kind, show: Show::Plain, offset, fault: None }
@@ -80,7 +79,7 @@ fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Res
                 let (offset, fault) = match plan.add(fetch) {
                     Ok(places) => places,
                     // Nobody asked for them all: the first are shown.
-                    Err(_) if spec.fields.is_none() => break,
+                    Err(_) if !by_name => continue,
                     Err(too_much) => return Err(full(too_much)),
                 };
                 Field { name, type_name, kind, show, offset, fault }
@@ -90,12 +89,16 @@ fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Res
     Ok((plan, Schema { name: spec.event_name(), spec: spec.to_string(), fields }))
 }
 
-/// The same for a function whose program others may share: without a list of fields all the registers of
+/// The same for a function whose program others may share: where all parameters are shown, all the registers of
 /// parameters are captured, which each function's own types then decode.
 pub fn capture_shared(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
-    if spec.fields.is_some() {
-        return capture(spec, hook);
-    }
+    let all_at = match &spec.fields {
+        None => 0,
+        Some(fields) => match fields.iter().position(Asked::is_all) {
+            Some(at) => at,
+            None => return capture(spec, hook),
+        },
+    };
     let raw = |source: &Source| Source { fetch: Fetch::value(source.fetch.base), ..source.clone() };
     let mut sources: Vec<Source> = hook.sources.iter().take(hook.shown).map(raw).collect();
     let known = sources.len();
@@ -103,14 +106,15 @@ pub fn capture_shared(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
         let registers = Hook::entry(hook.how.clone(), signature::registers()).sources;
         sources.extend(registers.into_iter().skip(known));
     }
-    let all = Hook { shown: sources.len(), sources, ..hook.clone() };
+    let captured_all = sources.len();
+    let all = Hook { shown: captured_all, sources, ..hook.clone() };
     let (plan, mut schema) = captured(spec, &all, |s| Wanted {
         fetch: s.fetch.clone(),
         kind: s.kind,
         show: s.show.clone(),
         type_name: s.type_name.clone(),
     })?;
-    schema.fields.truncate(known);
+    schema.fields.drain(all_at + known..all_at + captured_all);
     Ok((plan, schema))
 }
 
@@ -134,7 +138,7 @@ pub enum Choice {
 /// Finds what a path and a hint ask for on a hook; the error says why there is no such thing.
 pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, String> {
     if path.call.is_some() {
-        return Err(format!("'{path}': functions are not supported by this version"));
+        return path_of(hook, path, hint).map(Choice::Fetched);
     }
     let source =
         hook.sources.iter().find(|s| s.name == path.root || (s.is_return() && path.root == "retval"));
@@ -168,10 +172,28 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
     Ok(Choice::Fetched(wanted))
 }
 
+/// `path(…)`: the path of the open file that something points to.
+fn path_of(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Wanted, String> {
+    if hint.is_some() {
+        return Err(format!("'{path}' takes no hint"));
+    }
+    let source = hook.sources.iter().find(|s| s.name == path.root);
+    let source = source.ok_or_else(|| nothing_like(hook, path))?;
+    let found = btf::of(hook.module.as_deref(), |btf| {
+        let start = match (&path.cast, source.ty) {
+            (Some(cast), _) => Place::pointee(btf, source.fetch.base, cast),
+            (None, Some(ty)) => Ok(Place::of(btf, source.fetch.base, ty)),
+            (None, None) => Err(format!("the type of '{}' is not known: cast it", source.name)),
+        };
+        Some(start.and_then(|place| place.follow(path)).and_then(Place::file_path))
+    });
+    found.unwrap_or_else(|| Err("this kernel has no BTF".into()))
+}
+
 /// What is there whatever was hooked.
 fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, String> {
     if !path.is_name() {
-        return nothing_like(hook, path);
+        return Err(nothing_like(hook, path));
     }
     let name = &*path.root;
     if let (Some(&(_, offset, kind)), None) = (HEAD.iter().find(|(n, ..)| *n == name), hint) {
@@ -180,11 +202,24 @@ fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, Strin
     if name == "lat" && hook.how.half().is_none() {
         return Err(format!("{} has no 'lat': that is known at a return (kr:, fr:, ur:, s:)", hook.how));
     }
-    if let Some(&(_, base, kind)) = BUILTINS.iter().find(|(n, ..)| *n == name) {
-        let fetch = Fetch::value(base);
+    if let ("func", None) = (name, hint) {
+        let show = if hook.how.in_kernel() { Show::KernelSymbol } else { Show::UserSymbol };
+        return match hook.how.has_function() {
+            true => Ok(Choice::Fetched(Wanted {
+                fetch: Fetch::value(BASE_FUNC),
+                kind: Kind::Pointer,
+                show,
+                type_name: "void *".into(),
+            })),
+            false => Err(format!("{} is on no function", hook.how)),
+        };
+    }
+    if let Some((_, base, kind, show)) = BUILTINS.iter().find(|(n, ..)| *n == name) {
+        let fetch = Fetch::value(*base);
+        let (kind, show) = (*kind, show.clone());
         let type_name = "u64".to_owned();
         return match hint {
-            None => Ok(Choice::Fetched(Wanted { fetch, kind, show: Show::Plain, type_name })),
+            None => Ok(Choice::Fetched(Wanted { fetch, kind, show, type_name })),
             Some(hint) => hints::hinted(fetch, &type_name, hint, path).map(Choice::Fetched),
         };
     }
@@ -193,7 +228,7 @@ fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, Strin
     }
     match HEAD.iter().any(|(n, ..)| *n == name) || name.ends_with("stack") {
         true => Err(format!("'{path}' takes no hint")),
-        false => nothing_like(hook, path),
+        false => Err(nothing_like(hook, path)),
     }
 }
 
@@ -203,17 +238,12 @@ pub fn stack(user: bool) -> Wanted {
     Wanted { fetch, kind: Kind::Stack { user }, show: Show::Plain, type_name: "u64 *".into() }
 }
 
-fn nothing_like(hook: &Hook, path: &Path) -> Result<Choice, String> {
+fn nothing_like(hook: &Hook, path: &Path) -> String {
     let names: Vec<String> = hook.sources.iter().map(|s| s.name.clone()).collect();
     let head = HEAD.iter().map(|(n, ..)| (*n).to_owned());
     let head = head.chain(BUILTINS.iter().map(|(n, ..)| (*n).to_owned()));
-    let head = head.chain(["kstack", "ustack"].map(str::to_owned));
+    let head = head.chain(["kstack", "ustack", "func"].map(str::to_owned));
     let all = names.iter().cloned().chain(head).collect();
     let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-    Err(format!(
-        "{} has no '{}': it has {there}; {}",
-        hook.how,
-        path.root,
-        near(&path.root, all, str::to_owned)
-    ))
+    format!("{} has no '{}': it has {there}; {}", hook.how, path.root, near(&path.root, all, str::to_owned))
 }

@@ -14,7 +14,7 @@ use crate::{Error, ErrorKind, Result, ledger::Accounts, schema::LEVELS};
 
 const ACCOUNT_BYTES: usize = Accounts::WORDS * 8;
 /// `sizeof(struct tracer_level)`, and where its `seq` lies.
-const LEVEL_BYTES: usize = 3584;
+const LEVEL_BYTES: usize = 4352;
 const SEQ_OFFSET: usize = 4;
 /// `sizeof(struct tracer_cpu)`.
 const CPU_BYTES: usize = LEVELS * LEVEL_BYTES + 1024;

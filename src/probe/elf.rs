@@ -9,7 +9,9 @@ use crate::{Error, ErrorKind, Result};
 /// A USDT probe, as a note of the file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
+    /// Whose it is.
     pub provider: String,
+    /// Its name.
     pub name: String,
     /// Where its arguments are, in the words of the note: `-4@%edi 8@16(%rsp)`.
     pub args: String,
@@ -38,12 +40,22 @@ pub fn functions(path: &Path) -> Result<Vec<String>> {
 ///
 /// As [`functions`].
 pub fn notes(path: &Path) -> Result<Vec<Note>> {
+    let mut found = sites(path)?;
+    found.dedup_by(|a, b| (&a.provider, &a.name) == (&b.provider, &b.name));
+    Ok(found)
+}
+
+/// The same, once for each place: their arguments may differ.
+///
+/// # Errors
+///
+/// As [`functions`].
+pub fn sites(path: &Path) -> Result<Vec<Note>> {
     with(path, |file| {
         let section = file.section_by_name(".note.stapsdt");
         let data = section.and_then(|s| s.data().ok()).unwrap_or_default();
         let mut found = parse(data, if file.is_64() { 8 } else { 4 }, file.endianness());
-        found.sort_unstable_by(|a, b| (&a.provider, &a.name).cmp(&(&b.provider, &b.name)));
-        found.dedup_by(|a, b| (&a.provider, &a.name) == (&b.provider, &b.name));
+        found.sort_by(|a, b| (&a.provider, &a.name).cmp(&(&b.provider, &b.name)));
         found
     })
 }

@@ -1,6 +1,6 @@
 //! What one program captures and judges, in the terms of `struct tracer_fetch` and `struct tracer_op`.
 
-use super::config::Config;
+use super::{config::Config, keep::Number};
 use crate::schema::{Kind, Wire};
 
 /// `TRACER_FIELDS`, `TRACER_STEPS`, `TRACER_OPS`, `TRACER_TEXT`, `TRACER_DYNAMIC` of `bpf/tracer.h`.
@@ -9,6 +9,8 @@ pub const STEPS: usize = 8;
 pub const OPS: usize = 16;
 pub const TEXT: usize = 1024;
 pub const DYNAMIC: usize = 2048;
+/// `TRACER_PATH`
+const PATH: u16 = 512;
 /// Bytes of a string whose length nothing tells.
 pub const STRING: u16 = 256;
 
@@ -28,6 +30,8 @@ pub const BASE_TIME: u8 = 9;
 pub const BASE_CPU: u8 = 10;
 /// The group id.
 pub const BASE_GID: u8 = 11;
+/// The address of the function.
+pub const BASE_FUNC: u8 = 12;
 /// `TRACER_BASES`
 const BASES: u8 = 16;
 /// A comparison of something that is always there.
@@ -48,6 +52,10 @@ pub enum Read {
     Words(u16),
     /// The addresses of a stack, at most this many bytes of them: the user's where the fetch is of user memory.
     Stack(u16),
+    /// The path of a `struct path` there.
+    Path,
+    /// The path of a dentry within its file system.
+    Dentry,
 }
 
 /// One field: from a base over pointers to bytes.
@@ -117,6 +125,8 @@ impl Fetch {
             Read::Bytes(n) => (3, n),
             Read::Words(n) => (4, 8 * n),
             Read::Stack(n) => (5, n),
+            Read::Path => (6, PATH),
+            Read::Dentry => (7, PATH),
         };
         let (shl, shr, sign) = self.cut;
         let mut out = vec![
@@ -150,6 +160,14 @@ pub enum Op {
         constant: u64,
         want: u8,
     },
+    /// Matches a string in slots, of so many bytes at most, with the plan's pattern.
+    Glob {
+        at: u16,
+        size: u16,
+        fault: u8,
+        stay: u64,
+        accept: u64,
+    },
     And,
     Or,
     Not,
@@ -157,17 +175,18 @@ pub enum Op {
 
 impl Op {
     fn bytes(self) -> Vec<u8> {
-        let (kind, want, fault, at, mask, bias, constant) = match self {
+        let (kind, want, fault, at, size, mask, bias, constant) = match self {
             Op::Compare { at, fault, mask, signed, constant, want } => {
-                (0, want, fault, at, mask, u64::from(signed) << 63, constant)
+                (0, want, fault, at, 0, mask, u64::from(signed) << 63, constant)
             }
-            Op::And => (1, 0, NO_FAULT, 0, 0, 0, 0),
-            Op::Or => (2, 0, NO_FAULT, 0, 0, 0, 0),
-            Op::Not => (3, 0, NO_FAULT, 0, 0, 0, 0),
+            Op::And => (1, 0, NO_FAULT, 0, 0, 0, 0, 0),
+            Op::Or => (2, 0, NO_FAULT, 0, 0, 0, 0, 0),
+            Op::Not => (3, 0, NO_FAULT, 0, 0, 0, 0, 0),
+            Op::Glob { at, size, fault, stay, accept } => (4, 0, fault, at, size, stay, 0, accept),
         };
         let mut out = vec![kind, want, fault, 0];
         out.extend(at.to_ne_bytes());
-        out.extend([0, 0]);
+        out.extend(size.to_ne_bytes());
         [mask, bias, constant].iter().for_each(|word| out.extend(word.to_ne_bytes()));
         out
     }
@@ -185,6 +204,9 @@ pub struct Plan {
     own: usize,
     dynamic: usize,
     faults_at: Option<u16>,
+    tally: Option<(Number, Number)>,
+    /// `glob_next` of the predicate's pattern.
+    pattern: Option<Box<[u64; 256]>>,
 }
 
 /// Why a plan has no room for more.
@@ -194,6 +216,7 @@ pub enum Full {
     Slots,
     Text,
     Ops,
+    Patterns,
 }
 
 impl std::fmt::Display for Full {
@@ -202,6 +225,7 @@ impl std::fmt::Display for Full {
             Full::Fields => write!(f, "more than {FIELDS} fields, those of the predicate included"),
             Full::Slots => write!(f, "more than {FIELDS} slots of eight bytes"),
             Full::Text => write!(f, "strings and buffers of more than {} bytes together", DYNAMIC + TEXT),
+            Full::Patterns => write!(f, "more than one pattern with a '*' before its end in a predicate"),
             Full::Ops => write!(f, "a predicate of more than {OPS} operations"),
         }
     }
@@ -228,7 +252,12 @@ impl Plan {
         if self.slots == FIELDS {
             return Err(Full::Slots);
         }
-        if let Read::Text(n) | Read::Bytes(n) | Read::Stack(n) = fetch.read {
+        let n = match fetch.read {
+            Read::Text(n) | Read::Bytes(n) | Read::Stack(n) => n,
+            Read::Path | Read::Dentry => PATH,
+            _ => 0,
+        };
+        if n > 0 {
             // The last may begin anywhere in the space, and has room behind it.
             if self.dynamic >= DYNAMIC {
                 return Err(Full::Text);
@@ -258,6 +287,19 @@ impl Plan {
         Ok((at, fault))
     }
 
+    /// How many slots the predicate can still have of its own.
+    pub fn own_left(&self) -> usize {
+        FIELDS - self.own
+    }
+
+    /// Keeps a pattern for [`Op::Glob`]; there is room for one.
+    pub fn set_pattern(&mut self, next: Box<[u64; 256]>) -> Result<(), Full> {
+        match self.pattern.replace(next) {
+            None => Ok(()),
+            Some(_) => Err(Full::Patterns),
+        }
+    }
+
     /// Adds an operation of the predicate.
     pub fn push(&mut self, op: Op) -> Result<(), Full> {
         if self.ops.len() == OPS {
@@ -265,6 +307,11 @@ impl Plan {
         }
         self.ops.push(op);
         Ok(())
+    }
+
+    /// Has runs added to tallies in place of events: told apart by the first, of values of the second.
+    pub fn tally(&mut self, by: Number, of: Number) {
+        self.tally = Some((by, of));
     }
 
     /// Writes the plan into a probe's configuration.
@@ -279,6 +326,13 @@ impl Plan {
         let fetches: Vec<u8> = self.fetches.iter().flat_map(|(f, at)| f.bytes(usize::from(*at))).collect();
         let ops: Vec<u8> = self.ops.iter().flat_map(|op| op.bytes()).collect();
         config.set("fetch", &fetches).set("ops", &ops);
+        if let Some((by, of)) = self.tally {
+            config.set_u32("tally", 1).set("by", &by.bytes()).set("of", &of.bytes());
+        }
+        if let Some(next) = &self.pattern {
+            let bytes: Vec<u8> = next.iter().flat_map(|states| states.to_ne_bytes()).collect();
+            config.set("glob_next", &bytes);
+        }
     }
 
     /// The bases from the latency on that anything starts from, a bit each.

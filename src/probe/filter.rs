@@ -4,7 +4,10 @@ use std::{fs::File, os::fd::AsFd, path::PathBuf};
 
 use libbpf_rs::{MapCore, MapFlags, MapMut};
 
-use super::config::Config;
+use super::{
+    automaton::{Automaton, pieces},
+    config::Config,
+};
 use crate::{Error, ErrorKind, Result};
 
 /// The longest `comm` is 15 bytes and a NUL (`TASK_COMM_LEN`).
@@ -71,11 +74,11 @@ impl Filter {
         }
         if let Some(pattern) = &self.comm {
             filters |= FILTER_COMM;
-            let glob = Glob::new(pattern)?;
+            let glob = comm(pattern)?;
             config
-                .set_u32s("comm_next", &glob.next)
-                .set_u32("comm_loop", glob.stay)
-                .set_u32("comm_accept", glob.accept);
+                .set_u32s("comm_next", &glob.next.map(|states| states as u32))
+                .set_u32("comm_loop", glob.stay as u32)
+                .set_u32("comm_accept", glob.accept as u32);
         }
         if self.cgroup.is_some() {
             filters |= FILTER_CGROUP;
@@ -149,98 +152,20 @@ fn pid_namespace() -> Result<Option<(u64, u64)>> {
     Ok((meta.st_ino() != INITIAL).then(|| (meta.st_dev(), meta.st_ino())))
 }
 
-/// A glob as a bit-parallel automaton over the states "the first i tokens have matched".
-struct Glob {
-    /// For each byte, the states it leads on from.
-    next: [u32; 256],
-    /// The states that any byte leads back to: a `*` follows them.
-    stay: u32,
-    /// The final state.
-    accept: u32,
-}
-
-impl Glob {
-    fn new(pattern: &str) -> Result<Glob> {
-        let mut glob = Glob { next: [0; 256], stay: 0, accept: 0 };
-        let mut state = 0u32;
-        for byte in pattern.bytes() {
-            if byte == b'*' {
-                glob.stay |= 1 << state;
-                continue;
-            }
-            if state as usize == MAX_COMM {
-                return Err(Error::usage(format!(
-                    "--comm '{pattern}' can never match: a task's name has 15 bytes at most"
-                )));
-            }
-            match byte {
-                b'?' => glob.next.iter_mut().for_each(|n| *n |= 1 << state),
-                _ => glob.next[usize::from(byte)] |= 1 << state,
-            }
-            state += 1;
-        }
-        glob.accept = 1 << state;
-        Ok(glob)
-    }
-
-    #[cfg(test)]
-    fn matches(&self, text: &str) -> bool {
-        let step = |state, byte| ((state & self.next[usize::from(byte)]) << 1) | (state & self.stay);
-        text.bytes().fold(1, step) & self.accept != 0
-    }
+/// The automaton of `--comm`.
+fn comm(pattern: &str) -> Result<Automaton> {
+    Automaton::new(pieces(pattern)).filter(|a| a.tokens() <= MAX_COMM).ok_or_else(|| {
+        Error::usage(format!("--comm '{pattern}' can never match: a task's name has 15 bytes at most"))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The textbook matcher, to judge the automaton by.
-    fn naive(pattern: &[u8], text: &[u8]) -> bool {
-        match (pattern.first(), text.first()) {
-            (None, None) => true,
-            (Some(b'*'), _) => naive(&pattern[1..], text) || (!text.is_empty() && naive(pattern, &text[1..])),
-            (Some(b'?'), Some(_)) => naive(&pattern[1..], &text[1..]),
-            (Some(p), Some(t)) if p == t => naive(&pattern[1..], &text[1..]),
-            _ => false,
-        }
-    }
-
-    #[test]
-    fn globs_match_as_the_naive_matcher_does() {
-        let words =
-            ["", "a", "b", "ab", "aab", "abb", "dd", "add", "daddy", "abababab", "bash", "kworker/0:1"];
-        let patterns = [
-            "",
-            "*",
-            "?",
-            "a*",
-            "*b",
-            "a?b",
-            "*a*b*",
-            "dd",
-            "?dd*",
-            "**",
-            "*?*",
-            "ba?h",
-            "kworker/*",
-            "a**b",
-            "?*?",
-        ];
-        for pattern in patterns {
-            let glob = Glob::new(pattern).unwrap();
-            for word in words {
-                assert_eq!(
-                    glob.matches(word),
-                    naive(pattern.as_bytes(), word.as_bytes()),
-                    "{pattern} on {word}"
-                );
-            }
-        }
-    }
-
     #[test]
     fn a_pattern_longer_than_any_name_is_refused() {
-        assert!(Glob::new("123456789012345").is_ok());
-        assert!(Glob::new("1234567890123456").is_err());
+        assert!(comm("123456789012345").is_ok());
+        assert!(comm("1234567890123456").is_err());
     }
 }

@@ -1,12 +1,14 @@
 //! A spec to all that it matches: one thing, or what its wildcards find in the kernel's tables.
 
-use std::{collections::HashMap, fmt};
+use std::{collections::HashMap, fmt, path::Path};
 
 use super::{
     capture::{capture, capture_shared},
     catalogue::{Catalogue, Function},
+    elf,
+    glob::matches,
     hook::Hook,
-    resolve::{on_function, resolve, servable},
+    resolve::{on_function, program, resolve, servable},
     signature::{self, Signature},
     spec::{Provider, Spec},
 };
@@ -70,8 +72,16 @@ pub fn find(spec: &Spec) -> Result<Found> {
         }
         Provider::RawTracepoint => found.name(catalogue.raw_tracepoints(pattern)),
         Provider::Syscall => found.name(catalogue.syscalls(pattern).into_iter().map(str::to_owned)),
+        Provider::Uprobe | Provider::Uretprobe => {
+            let path = program(&spec.scope).map_err(|e| e.context(format!("{spec}: cannot attach")))?;
+            let mut all = elf::functions(Path::new(&path))?;
+            all.retain(|name| matches(pattern, name));
+            all.sort_unstable();
+            all.dedup();
+            found.name(all);
+        }
         // Not servable with wildcards.
-        Provider::Uprobe | Provider::Uretprobe | Provider::Usdt | Provider::Object => {}
+        Provider::Usdt | Provider::Object => {}
     }
     match found.each.is_empty() {
         false => Ok(found),
@@ -114,7 +124,7 @@ impl Found {
     /// As when it is attached, for what can be told before: a field that is not there, an unknown name.
     pub fn schemas(&self) -> Result<Vec<Schema>> {
         if self.shares_programs() {
-            let each = self.each.iter().zip(self.hooks());
+            let each = self.each.iter().zip(self.hooks()?);
             return each.map(|(spec, hook)| Ok(capture_shared(spec, &hook)?.1)).collect();
         }
         let one = |spec: &Spec| Ok(capture(spec, &resolve(spec)?.swap_remove(0))?.1);
@@ -122,14 +132,17 @@ impl Found {
     }
 
     /// Whether one program can serve several of what was found.
-    pub(super) fn shares_programs(&self) -> bool {
-        let kprobes = matches!(self.spec.provider, Provider::Kprobe | Provider::Kretprobe);
-        self.is_pattern() && kprobes && self.spec.offset == 0
+    pub fn shares_programs(&self) -> bool {
+        use Provider::{Kprobe, Kretprobe, Uprobe, Uretprobe};
+        self.is_pattern() && matches!(self.spec.provider, Kprobe | Kretprobe | Uprobe | Uretprobe)
     }
 
     /// The hook of each, where programs are shared. Signatures are looked up all at once: to look one name up is to
     /// look through all types.
-    pub(super) fn hooks(&self) -> Vec<Hook> {
+    pub(super) fn hooks(&self) -> Result<Vec<Hook>> {
+        if self.spec.provider.has_path() {
+            return self.each.iter().map(|spec| Ok(resolve(spec)?.swap_remove(0))).collect();
+        }
         let modules: HashMap<&str, Option<&str>> =
             self.functions.iter().map(|f| (&*f.name, f.module.as_deref())).collect();
         let mut signatures: HashMap<Option<&str>, HashMap<String, Signature>> = HashMap::new();
@@ -142,7 +155,7 @@ impl Found {
             let known = modules.get(name).and_then(|module| signatures.get(module)?.get(name).cloned());
             on_function(spec, known)
         };
-        self.each.iter().map(hook).collect()
+        Ok(self.each.iter().map(hook).collect())
     }
 
     fn take(&mut self, functions: Vec<Function>, stops: impl Fn(&super::catalogue::Why) -> bool) {

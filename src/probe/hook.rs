@@ -48,6 +48,11 @@ pub enum How {
         path: String,
         symbol: String,
     },
+    /// `name` is `PROVIDER:NAME`.
+    Usdt {
+        path: String,
+        name: String,
+    },
     SyscallFentry {
         symbol: String,
     },
@@ -84,6 +89,7 @@ impl How {
             How::Fexit { .. } => "probe_fexit",
             How::Tracepoint { .. } => "probe_tracepoint",
             How::RawTracepoint { .. } => "probe_raw_tp",
+            How::Usdt { .. } => "probe_usdt",
             How::SyscallFentry { .. } => "syscall_fentry",
             How::SyscallKprobe { .. } => "syscall_kprobe",
             How::SyscallTpBtf { .. } => "syscall_tp_btf",
@@ -135,6 +141,7 @@ impl How {
             self,
             How::Uprobe { .. }
                 | How::Uretprobe { .. }
+                | How::Usdt { .. }
                 | How::SyscallFentry { .. }
                 | How::SyscallKprobe { .. }
                 | How::SyscallTpBtf { .. }
@@ -146,8 +153,22 @@ impl How {
         )
     }
 
+    /// Whether it is on a function.
+    pub fn has_function(&self) -> bool {
+        self.is_kprobe() || self.trampoline().is_some() || matches!(self, How::Uprobe { .. })
+    }
+
+    /// Where the function's address is known from: `TRACER_FUNC_*` of `bpf/tracer.h`.
+    fn func(&self) -> u32 {
+        match self {
+            How::Uprobe { .. } => 2,
+            How::Kprobe { .. } | How::SyscallKprobe { .. } => 0,
+            _ => 1,
+        }
+    }
+
     /// Whether what returns there is a function of the kernel.
-    fn in_kernel(&self) -> bool {
+    pub fn in_kernel(&self) -> bool {
         !matches!(self, How::Uprobe { .. } | How::Uretprobe { .. })
     }
 
@@ -172,7 +193,7 @@ impl How {
 
     /// Whether it is in a program or library.
     pub fn is_uprobe(&self) -> bool {
-        self.in_file().is_some()
+        self.in_file().is_some() || matches!(self, How::Usdt { .. })
     }
 
     /// Whether attaching it reads tracefs.
@@ -214,6 +235,7 @@ impl fmt::Display for How {
             How::RawTracepoint { name } => write!(f, "raw tracepoint {name}"),
             How::Uprobe { path, symbol, offset } => write!(f, "uprobe on {path}:{symbol}{}", at(*offset)),
             How::Uretprobe { path, symbol } => write!(f, "uretprobe on {path}:{symbol}"),
+            How::Usdt { path, name } => write!(f, "USDT probe {name} of {path}"),
             How::SyscallFentry { symbol } => write!(f, "fentry on {symbol}"),
             How::SyscallKprobe { symbol } => write!(f, "kprobe on {symbol}"),
             How::SyscallTpBtf { number } => write!(f, "BTF raw tracepoint sys_enter, call {number}"),
@@ -366,6 +388,7 @@ impl Hook {
         config.set_u32("copied", u32::from(self.how.copies()));
         config.set_u32("pair", u32::from(self.pairs(plan)));
         config.set_u32("sp_delta", self.how.sp_delta());
+        config.set_u32("func", self.how.func());
         if let How::SyscallTpBtf { number }
         | How::SyscallRawTp { number }
         | How::SyscallExitTpBtf { number }

@@ -1,13 +1,15 @@
 //! A predicate to the operations that a program judges it by.
 
 use super::{
+    automaton::Automaton,
     capture::{self, Choice},
     fetch::{Fetch, NO_FAULT, Op, Plan, Read},
     hook::Hook,
     locate::Wanted,
+    preflight::near,
     spec::{Expr, Hint, Literal, Op as Asked, Path, Piece},
 };
-use crate::schema::Kind;
+use crate::schema::{Kind, Names, Show, errno};
 
 const LESS: u8 = 1;
 const EQUAL: u8 = 2;
@@ -17,13 +19,15 @@ const MORE: u8 = 4;
 const WORDS: usize = 8;
 
 /// A number that is compared: where it lies, and how.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Operand {
     at: u16,
     fault: u8,
     mask: u64,
     signed: bool,
     big_endian: u8,
+    /// The names that its values have.
+    show: Show,
 }
 
 /// Adds what a predicate needs to a plan: its fields, and then its operations.
@@ -100,7 +104,7 @@ impl Judge<'_> {
     }
 
     fn number(&mut self, left: &Path, o: Operand, op: Asked, right: &Literal) -> Result<(), String> {
-        let value = constant(right).ok_or_else(|| format!("'{right}' is no number that is known here"))?;
+        let value = constant(right, &o).ok_or_else(|| unknown(left, right, &o))?;
         let mut constant = match o.signed {
             true => i64::try_from(value).map(|v| v as u64).ok(),
             false => u64::try_from(value).ok(),
@@ -140,25 +144,34 @@ impl Judge<'_> {
 
     fn operand(&mut self, path: &Path, hint: Option<Hint>) -> Result<Operand, String> {
         if let Some((.., known)) = self.seen.iter().find(|(p, h, _)| p == path && *h == hint) {
-            return Ok(*known);
+            return Ok(known.clone());
         }
         let operand = match capture::choose(self.hook, path, hint)? {
             Choice::Head { kind: Kind::Chars(_), .. } => return Err(format!("'{path}' is a string")),
             Choice::Head { offset, kind } => {
                 let mask = if kind.size() == 4 { u64::from(u32::MAX) } else { u64::MAX };
-                Operand { at: offset as u16, fault: NO_FAULT, mask, signed: false, big_endian: 0 }
+                Operand {
+                    at: offset as u16,
+                    fault: NO_FAULT,
+                    mask,
+                    signed: false,
+                    big_endian: 0,
+                    show: Show::Plain,
+                }
             }
             Choice::Fetched(wanted) => self.fetched(path, wanted)?,
         };
-        self.seen.push((path.clone(), hint, operand));
+        self.seen.push((path.clone(), hint, operand.clone()));
         Ok(operand)
     }
 
     fn fetched(&mut self, path: &Path, wanted: Wanted) -> Result<Operand, String> {
-        let Wanted { fetch, kind, .. } = wanted;
-        // A string is compared with a number by its address.
+        let Wanted { fetch, kind, show, .. } = wanted;
+        // A string, or what else a parameter points to, is compared with a number by its address.
         let fetch = match (kind, fetch.read) {
-            (Kind::Text, Read::Text(_)) if fetch.steps.is_empty() && fetch.last == 0 => {
+            (Kind::Text | Kind::Bytes, Read::Text(_) | Read::Bytes(_))
+                if fetch.steps.is_empty() && fetch.last == 0 && fetch.loc == 0 =>
+            {
                 Fetch::value(fetch.base)
             }
             (Kind::Text | Kind::Bytes, _) => return Err(format!("'{path}' is no number")),
@@ -168,7 +181,7 @@ impl Judge<'_> {
         let mask = if size >= 8 || signed { u64::MAX } else { (1 << (8 * size)) - 1 };
         let big_endian = if let Kind::BigEndian(n) = kind { n } else { 0 };
         let (at, fault) = self.plan.add_judged(fetch).map_err(|full| full.to_string())?;
-        Ok(Operand { at, fault, mask, signed, big_endian })
+        Ok(Operand { at, fault, mask, signed, big_endian, show })
     }
 
     /// A string beside a pattern, word by word; the NUL that ends it is compared too, unless a `*` does.
@@ -182,11 +195,7 @@ impl Judge<'_> {
             match piece {
                 Piece::Byte(b) => (bytes.push(*b), masks.push(0xff)),
                 Piece::One => (bytes.push(0), masks.push(0)),
-                Piece::Any => {
-                    return Err(
-                        "a '*' within a string is not supported by this version: at its end it is".into()
-                    );
-                }
+                Piece::Any => return self.pattern(path, hint, op, pattern),
             };
         }
         if !open {
@@ -222,6 +231,33 @@ impl Judge<'_> {
                 self.push(Op::And)?;
             }
         }
+        self.told(path, op)
+    }
+
+    /// A string beside a pattern with a `*` before its end, which a loop over its bytes matches.
+    fn pattern(
+        &mut self,
+        path: &Path,
+        hint: Option<Hint>,
+        op: Asked,
+        pattern: &[Piece],
+    ) -> Result<(), String> {
+        let automaton = Automaton::new(pattern.iter().copied()).ok_or_else(|| {
+            format!("a pattern of more than {} characters besides its '*'", Automaton::TOKENS)
+        })?;
+        let words = match capture::choose(self.hook, path, hint)? {
+            Choice::Head { kind, .. } => kind.size() / 8,
+            Choice::Fetched(_) => self.plan.own_left(),
+        };
+        let (at, fault) = self.text_operand(path, hint, words.max(1))?;
+        let size = 8 * words as u16;
+        self.push(Op::Glob { at, size, fault, stay: automaton.stay, accept: automaton.accept })?;
+        self.plan.set_pattern(automaton.next).map_err(|full| full.to_string())?;
+        self.told(path, op)
+    }
+
+    /// What is asked of strings, once the stack says whether they are alike.
+    fn told(&mut self, path: &Path, op: Asked) -> Result<(), String> {
         match op {
             Asked::Eq => Ok(()),
             Asked::Ne => self.push(Op::Not),
@@ -246,17 +282,21 @@ impl Judge<'_> {
     }
 }
 
-/// The number that a literal stands for.
-fn constant(literal: &Literal) -> Option<i128> {
+/// The number that a literal stands for beside an operand, whose values may have names.
+fn constant(literal: &Literal, beside: &Operand) -> Option<i128> {
     match literal {
         Literal::Int(value) => Some(*value),
         Literal::Duration(ns) => Some(i128::from(*ns)),
         Literal::Char(c) => Some(i128::from(*c)),
         Literal::Name { minus, name } => {
-            let value = match name.as_str() {
-                "true" => 1,
-                "false" => 0,
-                name => errno(name)?,
+            let own =
+                names(&beside.show).and_then(|n| n.iter().find(|(_, n)| n == name)).map(|(value, _)| value);
+            let value = match (own, name.as_str()) {
+                (Some(value), _) if beside.signed => i128::from(value as i64),
+                (Some(value), _) => i128::from(value),
+                (None, "true") => 1,
+                (None, "false") => 0,
+                (None, name) => i128::from(errno::number(name)?),
             };
             Some(if *minus { -value } else { value })
         }
@@ -264,9 +304,22 @@ fn constant(literal: &Literal) -> Option<i128> {
     }
 }
 
-/// An error number by its name.
-fn errno(name: &str) -> Option<i128> {
-    let all = (1..=133).map(nix::errno::Errno::from_raw);
-    let found = all.into_iter().find(|e| format!("{e:?}") == name);
-    found.map(|e| i128::from(e as i32))
+fn names(show: &Show) -> Option<&Names> {
+    match show {
+        Show::Enum(names) | Show::Flags(names) => Some(names),
+        _ => None,
+    }
+}
+
+/// Why a literal is no number beside an operand.
+fn unknown(left: &Path, right: &Literal, beside: &Operand) -> String {
+    let known = names(&beside.show).into_iter().flat_map(Names::iter).map(|(_, name)| name.to_owned());
+    let known: Vec<String> = known.collect();
+    let hint = match (known.is_empty(), right) {
+        (false, Literal::Name { name, .. }) => {
+            format!(": values of '{left}' have names; {}", near(name, known, str::to_owned))
+        }
+        _ => String::new(),
+    };
+    format!("'{right}' is no number that is known here{hint}")
 }

@@ -1,13 +1,16 @@
-//! What libbpf offers and libbpf-rs does not: a kprobe within a function, and the kernel's run counts.
+//! What libbpf offers and libbpf-rs does not: a kprobe within a function, the kernel's run counts, and messages of
+//! any bytes.
 #![allow(unsafe_code)]
 // JUSTIFICATION: two calls of libbpf's C API have no safe wrapper in libbpf-rs 0.27. Both take pointers that
-// are valid for the call alone, and what they return is given an owner at once.
+// are valid for the call alone, and what they return is given an owner at once. A third has one that ends the
+// process where a message is no UTF-8, as it is of an object with such a name in it.
 
 use std::{
-    ffi::CString,
+    ffi::{CString, c_char, c_int, c_void},
     io,
     os::fd::{FromRawFd, OwnedFd},
     ptr::NonNull,
+    sync::OnceLock,
 };
 
 use libbpf_rs::{AsRawLibbpf, Link, ProgramMut, libbpf_sys};
@@ -39,6 +42,42 @@ pub fn attach_kprobe_at(
     let link = NonNull::new(link).ok_or_else(io::Error::last_os_error)?;
     // SAFETY: libbpf has just made the link and nothing else owns it.
     Ok(unsafe { Link::from_ptr(link) })
+}
+
+/// Who hears what libbpf says.
+static HEARER: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Has every warning of libbpf's told to `hear`, which must not panic: it is called from C. The first stays.
+pub fn listen(hear: fn(&str)) {
+    type Callback = unsafe extern "C" fn(libbpf_sys::libbpf_print_level, *const c_char, *mut c_void) -> c_int;
+    if HEARER.set(hear).is_err() {
+        return;
+    }
+    // SAFETY: the two types differ in how the third argument is called alone: a va_list is an array, or a structure
+    // too large for registers, on all that Linux runs BPF on, so a pointer to it is what is passed.
+    let callback = unsafe {
+        std::mem::transmute::<Option<Callback>, libbpf_sys::libbpf_print_fn_t>(Some(said as Callback))
+    };
+    // SAFETY: a function that lives as long as the program.
+    unsafe { libbpf_sys::libbpf_set_print(callback) };
+}
+
+/// # Safety
+///
+/// `format` and `values` are a format string and what it asks for, as printf(3) wants them.
+unsafe extern "C" fn said(
+    level: libbpf_sys::libbpf_print_level,
+    format: *const c_char,
+    values: *mut c_void,
+) -> c_int {
+    if level == libbpf_sys::LIBBPF_WARN
+        && let Some(hear) = HEARER.get()
+    {
+        // SAFETY: as the caller promises.
+        let text = unsafe { vsprintf::vsprintf_raw(format, values) };
+        hear(&String::from_utf8_lossy(&text.unwrap_or_default()));
+    }
+    0
 }
 
 /// Makes the kernel count runs of BPF programs until the descriptor is closed (`BPF_ENABLE_STATS`, from 5.8).

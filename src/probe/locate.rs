@@ -187,6 +187,27 @@ impl<'b> Place<'b> {
         self.bare().is_some_and(|t| t.kind() != BtfKind::Ptr && scalar(&t).is_some())
     }
 
+    /// The path of the file there: of a `struct file` or `struct path`, or a dentry's within its file system.
+    pub fn file_path(mut self) -> Result<Wanted, String> {
+        if self.bare().is_some_and(|t| t.kind() == BtfKind::Ptr) {
+            self.dereference()?;
+        }
+        let name = self.bare().and_then(|t| Some(t.name()?.to_string_lossy().into_owned()));
+        let type_name = self.name();
+        self.fetch.read = match (name.as_deref(), self.in_memory) {
+            (Some("file"), true) => {
+                self.member("f_path")?;
+                Read::Path
+            }
+            (Some("path"), true) => Read::Path,
+            (Some("dentry"), true) => Read::Dentry,
+            _ => {
+                return Err(format!("path() is of a struct file, path or dentry, and not of '{type_name}'"));
+            }
+        };
+        Ok(Wanted { fetch: self.fetch, kind: Kind::Text, show: Show::Plain, type_name: "char *".into() })
+    }
+
     /// The address of what lies there, for a hint to read from: a pointer's value, else the place itself.
     pub fn address(mut self) -> Fetch {
         if self.bare().is_some_and(|t| t.kind() == BtfKind::Ptr) && self.in_memory {

@@ -19,6 +19,7 @@
 //! rings sound.
 
 mod attach;
+mod automaton;
 mod bench;
 mod btf;
 mod capture;
@@ -26,14 +27,16 @@ pub mod catalogue;
 mod config;
 mod counters;
 pub mod doctor;
-mod elf;
+pub mod elf;
 mod fetch;
 mod filter;
 mod find;
+pub mod foreign;
 mod glob;
 mod hints;
 mod hook;
 mod judge;
+mod keep;
 mod libbpf;
 pub mod list;
 mod locate;
@@ -45,11 +48,13 @@ mod shape;
 mod signature;
 pub mod spec;
 mod tracefs;
+mod usdt;
 
 pub use bench::Bench;
 pub use filter::{Filter, Target};
 pub use find::{Found, Refusal, find};
-pub use probes::{Attached, Loaded, Outcome, Probes};
+pub use keep::Keep;
+pub use probes::{Attached, Loaded, Outcome, Probes, Row};
 pub use resolve::servable;
 pub use spec::{Provider, Spec};
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, OnceLock};
 
-use libbpf_rs::{Object, ObjectBuilder, OpenObject, PrintLevel, set_print};
+use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 
-use super::{config::Config, filter::Filter};
+use super::{config::Config, filter::Filter, libbpf};
 use crate::{Error, ErrorKind, Result};
 
 /// libelf reads its structures where they lie, so they must be aligned.
@@ -14,7 +14,11 @@ struct Aligned<T: ?Sized>(T);
 static MAIN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer.bpf.o")));
 static STRICT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/tracer_strict.bpf.o")));
 
+static USDT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/usdt.bpf.o")));
+static USDT_STRICT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/usdt_strict.bpf.o")));
 static BENCH: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/bench.bpf.o")));
+static FOREIGN: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/foreign.bpf.o")));
 
 /// The object with every program, for its BTF.
 pub(super) static OBJECT: &[u8] = &MAIN.0;
@@ -25,8 +29,13 @@ pub(super) const SHARED: [&str; 5] = ["events", "accounts", "cpus", "targets", "
 /// What libbpf had to say since it was last asked; the verifier's log among it.
 static SAID: Mutex<String> = Mutex::new(String::new());
 
-fn listen(level: PrintLevel, text: String) {
-    if let (PrintLevel::Warn, Ok(mut said)) = (level, SAID.lock()) {
+/// Routes libbpf's messages to [`take_said`].
+pub(super) fn listen() {
+    libbpf::listen(hear);
+}
+
+fn hear(text: &str) {
+    if let Ok(mut said) = SAID.lock() {
         // The end of a verifier's log is what matters, and its size has no bound.
         const KEPT: usize = 16 << 10;
         let tail = text.char_indices().rev().nth(KEPT).map_or(0, |(at, _)| at);
@@ -44,17 +53,36 @@ pub(super) fn take_said() -> String {
 
 /// Opens the object that fits this kernel, and routes libbpf's messages to [`take_said`].
 pub(super) fn open() -> Result<OpenObject> {
+    open_bytes(if nests_strictly() { &STRICT.0 } else { &MAIN.0 })
+}
+
+/// Opens the object that has this program, as [`open`].
+pub(super) fn open_with(program: &str) -> Result<OpenObject> {
+    match program {
+        "probe_usdt" => open_bytes(if nests_strictly() { &USDT_STRICT.0 } else { &USDT.0 }),
+        _ => open(),
+    }
+}
+
+/// Whether programs of one CPU nest strictly, and atomics may not return the old value.
+fn nests_strictly() -> bool {
     static STRICT_NESTING: OnceLock<bool> = OnceLock::new();
-    set_print(Some((PrintLevel::Warn, listen)));
+    listen();
     let strict = *STRICT_NESTING.get_or_init(|| !atomics_return_values());
     take_said();
-    open_bytes(if strict { &STRICT.0 } else { &MAIN.0 })
+    strict
 }
 
 /// Opens the benchmark's object.
 pub(super) fn open_bench() -> Result<OpenObject> {
-    set_print(Some((PrintLevel::Warn, listen)));
+    listen();
     open_bytes(&BENCH.0)
+}
+
+/// Opens the programs that are run on arrays of others.
+pub(super) fn open_foreign() -> Result<OpenObject> {
+    listen();
+    open_bytes(&FOREIGN.0)
 }
 
 fn open_bytes(bytes: &[u8]) -> Result<OpenObject> {
@@ -140,9 +168,9 @@ pub(super) fn configure(
 const FIRST_TYPE: u32 = 0x7000;
 
 /// Lets an opened object use the maps of a loaded one.
-pub(super) fn share_maps(open: &mut OpenObject, base: &Object) -> Result<()> {
+pub(super) fn share_maps(open: &mut OpenObject, base: &Object, names: &[&str]) -> Result<()> {
     use std::os::fd::AsFd;
-    for name in SHARED {
+    for &name in names {
         let (Some(mut map), Some(shared)) = (
             open.maps_mut().find(|m| m.name() == name),
             base.maps().find(|m| libbpf_rs::MapCore::name(m) == name),

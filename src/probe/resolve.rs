@@ -1,15 +1,16 @@
 //! A spec to the hooks that can serve it, best first.
 
-use std::{path::PathBuf, str::FromStr};
+use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
 
 use syscalls::Sysno;
 
 use super::{
+    elf,
     hook::{Hook, How},
     preflight::{function_size, near},
     signature::{self, Param, Signature},
     spec::{self, Provider, Spec},
-    tracefs,
+    tracefs, usdt,
 };
 use crate::{
     Error, ErrorKind, Result,
@@ -82,9 +83,28 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
             one(Hook::exit(how, Some(signature::plain_return()), signature::registers()))
         }
         Provider::Syscall => syscall(spec),
-        // Not servable.
-        Provider::Usdt | Provider::Object => Err(missing(spec, "there is no hook for it")),
+        Provider::Usdt => one(usdt_probe(spec)?),
+        Provider::Object => Err(missing(spec, "an object has programs of its own: a session attaches it")),
     }
+}
+
+fn usdt_probe(spec: &Spec) -> Result<Hook> {
+    let path = program_path(spec)?;
+    let notes = elf::sites(std::path::Path::new(&path)).map_err(|e| e.context(spec))?;
+    let name = spec.target.clone();
+    let named = |n: &elf::Note| format!("{}:{}", n.provider, n.name);
+    let sites: Vec<_> = notes.iter().filter(|n| named(n) == name).collect();
+    if sites.is_empty() {
+        let all: BTreeSet<String> = notes.iter().map(named).collect();
+        let there = match all.len() {
+            0 => "it has no USDT probes at all".to_owned(),
+            1..=8 => format!("it has {}", all.iter().cloned().collect::<Vec<_>>().join(", ")),
+            _ => near(&name, all.into_iter().collect(), |n| format!("usdt:{path}:{n}")),
+        };
+        return Err(missing(spec, &format!("{path} has no such probe")).with_help(there));
+    }
+    let params = usdt::params(&sites);
+    Ok(Hook::entry(How::Usdt { path, name }, params))
 }
 
 /// A kprobe or kretprobe on a function of this signature; of an unknown one the registers are at hand.

@@ -1,4 +1,4 @@
-//! A perf event array whose rings may be read by reference.
+//! A perf event array, and whether its rings may be read by reference.
 #![allow(unsafe_code)]
 // JUSTIFICATION: what programs output into an array is not ours to check, and one kind of output makes lent bytes
 // change under a reader. The promise that none does is made once, where an array is taken up; an unsafe function
@@ -6,12 +6,24 @@
 
 use std::os::fd::BorrowedFd;
 
-/// The descriptor of a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, with the promise of [`Array::bounded`].
+/// The descriptor of a `BPF_MAP_TYPE_PERF_EVENT_ARRAY`, with the promise of [`Array::bounded`] or without.
 #[derive(Clone, Copy, Debug)]
-pub struct Array<'a>(BorrowedFd<'a>);
+pub struct Array<'a> {
+    fd: BorrowedFd<'a>,
+    reading: Reading,
+}
+
+/// How the bytes of a ring are handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reading {
+    /// As they lie in the ring.
+    ByReference,
+    /// Out of a copy of what was unread, made by volatile reads.
+    ByCopy,
+}
 
 impl<'a> Array<'a> {
-    /// Takes up an array by its descriptor.
+    /// Takes up an array whose programs are known: its rings are read by reference.
     ///
     /// # Safety
     ///
@@ -20,11 +32,21 @@ impl<'a> Array<'a> {
     /// u16 (`perf_prepare_sample`, kernel/events/core.c), so a larger output reserves too little and is copied
     /// over records that nobody has read yet: bytes that a reader holds by reference.
     pub unsafe fn bounded(array: BorrowedFd<'a>) -> Array<'a> {
-        Array(array)
+        Array { fd: array, reading: Reading::ByReference }
+    }
+
+    /// Takes up an array whose programs are somebody else's: whatever they output, each drain reads a copy of
+    /// what was unread when it began. That costs a second ring's memory, and the copy.
+    pub fn foreign(array: BorrowedFd<'a>) -> Array<'a> {
+        Array { fd: array, reading: Reading::ByCopy }
     }
 
     /// The descriptor.
     pub(super) fn fd(self) -> BorrowedFd<'a> {
-        self.0
+        self.fd
+    }
+
+    pub(super) fn reading(self) -> Reading {
+        self.reading
     }
 }

@@ -3,6 +3,7 @@
 use std::{ops::ControlFlow, os::fd::AsFd};
 
 use super::{
+    array::Reading,
     attr::{Attr, OutputEvent},
     budget::Left,
     forward::{Forward, Hand, Place},
@@ -25,14 +26,20 @@ pub(super) struct Ring {
 
 impl Ring {
     /// Opens, maps and enables one; `None` where the CPU is offline. `rings`: of how many, for the arithmetic.
-    pub(super) fn open(cpu: u32, attr: Attr, size: usize, rings: usize) -> Result<Option<Ring>> {
+    pub(super) fn open(
+        cpu: u32,
+        attr: Attr,
+        size: usize,
+        reading: Reading,
+        rings: usize,
+    ) -> Result<Option<Ring>> {
         let event = match attr.open(cpu) {
             Ok(event) => event,
             Err(e) if e.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
             Err(e) => return Err(explain_open(e, cpu, rings)),
         };
         let map = sys::Map::new(event.as_fd(), size).map_err(|e| explain_mmap(e, cpu, size, rings))?;
-        let reader = Forward::new(cpu, Mapping::new(map)?);
+        let reader = Forward::new(cpu, Mapping::new(map, reading)?);
         sys::enable(event.as_fd()).map_err(|e| {
             Error::caused(ErrorKind::Runtime, format!("enabling the output event of CPU {cpu}"), e)
         })?;

@@ -178,6 +178,13 @@ impl Forward {
         ControlFlow::Continue(())
     }
 
+    /// The same ring, read by copy: what [`Array::foreign`](super::Array::foreign) makes of a kernel's.
+    #[cfg(any(test, feature = "test-utils"))]
+    pub fn by_copy(mut self) -> Forward {
+        self.commit();
+        Forward { mapping: self.mapping.read(super::array::Reading::ByCopy), ..self }
+    }
+
     #[cfg(any(test, feature = "test-utils"))]
     pub(super) fn mapping(&mut self) -> &mut Mapping {
         // What was stepped over is committed first, as the position must stay within what is lent.

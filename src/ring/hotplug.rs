@@ -44,7 +44,9 @@ impl Set {
         if self.wanted.binary_search(&cpu).is_err() {
             return Err(Error::usage(format!("CPU {cpu} is not one of this set's")));
         }
-        let Some(new) = Ring::open(cpu, self.attr, self.size, self.rings.len())? else { return Ok(false) };
+        let Some(new) = Ring::open(cpu, self.attr, self.size, self.reading, self.rings.len())? else {
+            return Ok(false);
+        };
         let at = match self.rings.binary_search_by_key(&cpu, |ring| ring.cpu) {
             Ok(at) => at,
             Err(at) => {

@@ -10,7 +10,10 @@ use std::{
 
 #[cfg(any(test, feature = "test-utils"))]
 use super::heap::{Heap, Writer};
-use super::sys::{Map, Parts};
+use super::{
+    array::Reading,
+    sys::{Map, Parts},
+};
 use crate::error::Result;
 
 /// `data_tail` and `data_head`, both 64 bits wide in the mmap page and both only ever growing; a 32-bit
@@ -40,6 +43,8 @@ pub(super) struct Mapping {
     data: NonNull<u8>,
     /// Bytes of data: a power of two, at least 8.
     size: usize,
+    /// Of a ring that is read by copy: what was unread at the last snapshot, each byte at its offset.
+    copy: Option<Box<[u8]>>,
     /// What stands in `data_tail`.
     tail: u64,
     /// `data_head` at the last snapshot, or `tail` where that cannot be: `distance(tail, head) <= size`.
@@ -61,9 +66,9 @@ pub(super) struct Impossible {
 
 impl Mapping {
     /// Takes over a perf event's mapping: one mmap page, then the data.
-    pub(super) fn new(map: Map) -> Result<Mapping> {
+    pub(super) fn new(map: Map, reading: Reading) -> Result<Mapping> {
         let parts = map.parts()?;
-        let mut mapping = Mapping::of(Backing::Mmap(map), parts, 0);
+        let mut mapping = Mapping::of(Backing::Mmap(map), parts, 0).read(reading);
         mapping.tail = mapping.moving(mapping.data_tail).load(Ordering::Relaxed);
         mapping.head = mapping.tail;
         Ok(mapping)
@@ -80,7 +85,14 @@ impl Mapping {
 
     fn of(backing: Backing, parts: Parts, tail: u64) -> Mapping {
         let Parts { data_head, data_tail, data, size } = parts;
-        Mapping { _backing: backing, data_head, data_tail, data, size, tail, head: tail }
+        Mapping { _backing: backing, data_head, data_tail, data, size, copy: None, tail, head: tail }
+    }
+
+    /// The same ring, read in this way from its next snapshot on.
+    pub(super) fn read(mut self, reading: Reading) -> Mapping {
+        self.head = self.tail;
+        self.copy = (reading == Reading::ByCopy).then(|| vec![0; self.size].into_boxed_slice());
+        self
     }
 
     /// Bytes of data.
@@ -114,7 +126,22 @@ impl Mapping {
             return Err(Impossible { head, distance: unread });
         }
         self.head = head;
+        self.copy_unread();
         Ok(())
+    }
+
+    /// Copies `tail..head` word by word, where the ring is read by copy: both are multiples of eight.
+    fn copy_unread(&mut self) {
+        let Some(copy) = &mut self.copy else { return };
+        for word in 0..distance(self.tail, self.head) / 8 {
+            let offset = (self.tail.wrapping_add(8 * word) & (self.size as u64 - 1)) as usize;
+            // SAFETY: `offset` is a multiple of eight below `size`, itself one of eight, so eight aligned bytes lie
+            // there (the data begin at a page, or at a u64). No reference to them is ever made while there is a
+            // copy. Somebody may write them at this moment (a record that runs over its reservation): the read is
+            // volatile, once, and any bytes make a u64.
+            let word = unsafe { self.data.add(offset).cast::<u64>().read_volatile() };
+            copy[offset..offset + 8].copy_from_slice(&word.to_ne_bytes());
+        }
     }
 
     /// `data_head` at this moment, to compare and no more: nothing is lent by it.
@@ -133,6 +160,9 @@ impl Mapping {
         let offset = (position & (self.size as u64 - 1)) as usize;
         let len = len as usize;
         let first = len.min(self.size - offset);
+        if let Some(copy) = &self.copy {
+            return [&copy[offset..offset + first], &copy[..len - first]];
+        }
         // SAFETY: `offset < size`, `first <= size - offset` and `len - first <= offset <= size`, since
         // `len <= distance(tail, head) <= size` by `snapshot`: both pieces lie in the `size` bytes at `data`,
         // which `_backing` keeps alive as long as `self`. Their bytes are initialised (zeroed at the start).

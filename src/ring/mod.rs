@@ -20,7 +20,7 @@
 //! **Invariants.** Nothing here waits for a record, and nothing is allocated while draining. Nothing here knows
 //! of events, schemas or libbpf. No bytes in a ring make it panic, loop, or read outside `data_tail..data_head`:
 //! what cannot be is a [`Corruption`]. The mmap page is never a reference, nor is any byte that the kernel may
-//! write. Unsafe code is in `mapping`, `sys` and `slots` only, and in the mock's
+//! write: the rings of a foreign [`Array`], whose programs may run over what is unread, are read by copy. Unsafe code is in `mapping`, `sys` and `slots` only, and in the mock's
 //! `heap`.
 
 mod array;

@@ -7,6 +7,7 @@ use std::{
 
 use super::{
     Array, Entry, Item,
+    array::Reading,
     attr::Attr,
     budget::{Budget, Drained, Left},
     cpu_ring::{CpuRing, Ring},
@@ -29,6 +30,7 @@ pub struct Set {
     /// Bytes of data of each ring.
     pub(super) size: usize,
     pub(super) attr: Attr,
+    pub(super) reading: Reading,
     slots: Option<Slots>,
     /// The CPUs that are to have a ring whenever they are online.
     pub(super) wanted: Vec<u32>,
@@ -44,8 +46,9 @@ impl Set {
     /// programs can output; put rings in place before attaching any. A CPU that is offline is no error:
     /// [`Set::rescan`] gives it a ring once it is back.
     ///
-    /// The rings are read by reference, which is sound by the promise that an [`Array`] stands for. Without an
-    /// array nothing outputs into them, but by `PERF_EVENT_IOC_SET_OUTPUT`.
+    /// The rings are read by reference where that is sound by the promise of [`Array::bounded`], and by copy where
+    /// the array is [`foreign`](Array::foreign). Without an array nothing outputs into them, but by
+    /// `PERF_EVENT_IOC_SET_OUTPUT`.
     ///
     /// Nothing here waits. Where it fails, nothing stays open and every slot it filled is empty again.
     ///
@@ -71,13 +74,14 @@ impl Set {
             }
         };
         let slots = array.map(|array| Slots::new(array.fd())).transpose()?;
+        let reading = array.map_or(Reading::ByReference, Array::reading);
         let options = options.clone();
-        let mut set = Set { options, size, attr, slots, wanted, rings: Vec::new(), start: 0 };
+        let mut set = Set { options, size, attr, reading, slots, wanted, rings: Vec::new(), start: 0 };
         let online = cpus::online()?;
         let rings = set.wanted.iter().filter(|cpu| online.contains(cpu)).count();
         for cpu in set.wanted.clone() {
             if online.contains(&cpu) {
-                let ring = Ring::open(cpu, attr, size, rings)?;
+                let ring = Ring::open(cpu, attr, size, reading, rings)?;
                 set.rings.extend(ring.map(|ring| CpuRing::new(cpu, Some(ring))));
             }
         }
@@ -96,7 +100,8 @@ impl Set {
         rings.sort_by_key(|ring| ring.cpu);
         let wanted = rings.iter().map(|ring| ring.cpu).collect();
         let (options, size) = (options.clone(), options.size);
-        Ok(Set { options, size, attr, slots: None, wanted, rings, start: 0 })
+        let reading = Reading::ByReference;
+        Ok(Set { options, size, attr, reading, slots: None, wanted, rings, start: 0 })
     }
 
     /// The rings again, to be drained by hand or damaged.
@@ -225,6 +230,16 @@ impl Set {
     pub fn resume(&mut self) {
         for event in self.rings.iter().filter_map(|ring| ring.live.as_ref()?.event.as_ref()) {
             let _ = event.pause(false);
+        }
+    }
+
+    /// Empties the slots of the CPUs that are `ours`, and lets go of the others: programs that go on output nothing
+    /// more into these rings, which stay to be drained.
+    pub fn unset(&mut self, ours: impl Fn(u32) -> bool) {
+        let Some(slots) = self.slots.take() else { return };
+        for ring in self.rings.iter().filter(|ring| ours(ring.cpu)) {
+            // What is left is emptied with the last descriptor of the map that filled it.
+            let _ = slots.remove(ring.cpu);
         }
     }
 

@@ -75,8 +75,8 @@ fn field(line: &str) -> Option<FormatField> {
         }
         _ => (declaration, ""),
     };
-    let at = base.rfind(|c: char| !(c.is_alphanumeric() || c == '_'))? + 1;
-    let (type_name, name) = base.split_at(at);
+    let name = base.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
+    let type_name = base.strip_suffix(name).filter(|before| !before.is_empty())?;
     Some(FormatField {
         type_name: format!("{}{array}", type_name.trim()),
         name: name.to_owned(),
@@ -123,9 +123,16 @@ mod tests {
             "field:int a; offset:z; size:4;",
             "field:int a;",
             "\tfield:;offset:1;size:2;",
+            "field:a\u{61c}b[;offset:1;size:z;",
         ] {
             assert!(parse(line, &|_| None).is_empty(), "{line}");
         }
+    }
+
+    #[test]
+    fn a_name_ends_where_a_character_of_two_bytes_begins() {
+        let fields = parse("field:int\u{61c}a;offset:1;size:4;signed:1;", &|_| None);
+        assert_eq!((&*fields[0].type_name, &*fields[0].name), ("int\u{61c}", "a"));
     }
 
     #[test]

@@ -11,15 +11,18 @@ pub mod errno;
 pub mod format;
 mod names;
 mod print_fmt;
+mod shapes;
 mod show;
+pub mod tally;
 pub mod tracefs;
 mod value;
 mod wire;
 
 pub use names::{Bits, Names};
+pub use shapes::{Shape, Shapes};
 pub use show::Show;
 pub use value::{OwnedValue, Stack, Value};
-pub use wire::{LEVELS, Wire};
+pub use wire::{Carries, LEVELS, Wire};
 
 /// One kind of event: a probe and what its events carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +72,20 @@ pub enum Kind {
     /// Bytes: a slot as a string's.
     Bytes,
     /// A `char` array of this many bytes that stands in the event itself, up to its first NUL.
-    Chars(u8),
+    Chars(u16),
+    /// This many bytes that stand in the event itself.
+    Inline(u16),
+    /// All bytes from there on, the kernel's padding included: what nothing is known of.
+    Rest,
+    /// A bitfield: its first bit, counted from the field's first byte, how many it has, and whether it is signed.
+    Bits {
+        /// Below 8.
+        first: u8,
+        /// From 1 to 64.
+        width: u8,
+        /// Whether its highest bit is a sign.
+        signed: bool,
+    },
     /// A stack: a slot as a string's, whose bytes are addresses of eight bytes, innermost first.
     Stack {
         /// Whether they are addresses of the process, and not of the kernel.
@@ -84,7 +100,20 @@ impl Kind {
             Kind::Unsigned(n) | Kind::Signed(n) | Kind::BigEndian(n) => usize::from(n),
             Kind::Bool => 1,
             Kind::Pointer | Kind::Text | Kind::Bytes | Kind::Stack { .. } => 8,
-            Kind::Chars(n) => usize::from(n),
+            Kind::Chars(n) | Kind::Inline(n) => usize::from(n),
+            Kind::Rest => 0,
+            Kind::Bits { first, width, .. } => (usize::from(first) + usize::from(width)).div_ceil(8),
+        }
+    }
+
+    /// Of how many bytes the integer is that it shows; 0 of strings, bytes and stacks.
+    pub fn integer_size(self) -> usize {
+        match self {
+            Kind::Text | Kind::Bytes | Kind::Chars(_) | Kind::Inline(_) | Kind::Rest | Kind::Stack { .. } => {
+                0
+            }
+            Kind::Bits { width, .. } => usize::from(width).div_ceil(8).next_power_of_two(),
+            other => other.size(),
         }
     }
 }

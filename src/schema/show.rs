@@ -29,6 +29,8 @@ pub enum Show {
     Device,
     /// Nanoseconds as seconds with nine decimals.
     Time,
+    /// Nanoseconds in the unit that suits them, for people: what is read by programs has the number alone.
+    Duration,
     /// The bytes of a `struct timespec64`: seconds with nine decimals.
     Timespec,
     /// An IPv4 address: four bytes in network order.
@@ -64,6 +66,7 @@ impl Show {
             Show::Flags(_) => "flags",
             Show::Device => "dev",
             Show::Time => "time",
+            Show::Duration => "duration",
             Show::Timespec => "timespec",
             Show::Ip4 => "ip4",
             Show::Ip6 => "ip6",

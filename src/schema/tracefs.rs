@@ -75,14 +75,20 @@ fn declare(out: &mut String, field: &Field, name: &str) -> fmt::Result {
         (Kind::Text, _) => line(out, "__data_loc char[]", name, at, 4, false),
         (Kind::Bytes | Kind::Stack { .. }, _) => line(out, "__data_loc u8[]", name, at, 4, false),
         (Kind::Chars(n), _) => line(out, "char", &format!("{name}[{n}]"), at, n.into(), false),
+        (Kind::Inline(_) | Kind::Bits { .. }, _) => {
+            let size = field.kind.size();
+            line(out, "u8", &format!("{name}[{size}]"), at, size as u32, false)
+        }
+        // It has no length that a format could tell.
+        (Kind::Rest, _) => Ok(()),
     }
 }
 
 fn print_fmt(schema: &Schema, names: &[String], out: &mut String) -> fmt::Result {
     let (mut text, mut args) = (String::new(), String::new());
     for (field, name) in schema.fields.iter().zip(names) {
-        // Stacks are no matter for a line.
-        if let Kind::Stack { .. } = field.kind {
+        // Stacks are no matter for a line, and what has no length is not declared.
+        if let Kind::Stack { .. } | Kind::Rest = field.kind {
             continue;
         }
         write!(text, "{}{name}=", if text.is_empty() { "" } else { " " })?;
@@ -116,6 +122,9 @@ fn show(field: &Field, name: &str, text: &mut String, args: &mut String) -> fmt:
             "%s",
             format_args!("__print_hex(__get_dynamic_array({name}), __get_dynamic_array_len({name}))"),
         ),
+        (Kind::Inline(_) | Kind::Bits { .. }, _) => {
+            put("%s", format_args!("__print_hex(REC->{name}, {})", field.kind.size()))
+        }
         (Kind::BigEndian(n), _) => put(decimal, format_args!("{}", Swapped { name, bytes: n })),
         (Kind::Pointer, _) => put("0x%llx", format_args!("REC->{name}")),
         (Kind::Unsigned(4), Show::Ip4) => put("%pI4", format_args!("REC->{name}")),

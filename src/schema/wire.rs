@@ -5,17 +5,32 @@ use crate::record::Body;
 /// Scratch levels of one CPU: `TRACER_LEVELS` in `bpf/tracer.h`. Sequence numbers count per CPU and level.
 pub const LEVELS: usize = 4;
 
-/// What every event carries, whatever its probe. Must match `struct tracer_event` in `bpf/tracer.h`.
+/// How much of a [`Wire`] is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Carries {
+    /// All of it: our own programs fill it in.
+    All,
+    /// Of the task only its ids, from the sample's own fields: an event of a foreign program.
+    Ids,
+    /// Nothing of the task: a BPF ringbuf holds bytes and no more.
+    Nothing,
+}
+
+/// What every event carries, whatever its probe; of our own programs' events it opens the raw bytes. Must match `struct tracer_event` in `bpf/tracer.h`.
 ///
 /// The raw bytes open with a trace-entry head (`common_type`, `common_flags`, `common_preempt_count`,
 /// `common_pid`), so that tools that know tracepoints can decode them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wire {
-    /// Which probe fired: an index into the session's schemas.
+    /// How much of the rest is known; what is not is 0.
+    pub carries: Carries,
+    /// Which probe fired: the place of its schema in the session's header, from 1 on.
     pub probe: u16,
-    /// The scratch level it was built in: sequence numbers count per CPU and level.
+    /// The scratch level it was built in: sequence numbers count per CPU and level. Foreign arrays and ringbufs have
+    /// a level each, from [`LEVELS`] on.
     pub level: u8,
-    /// The number of this attempt to emit, per CPU and level; it wraps.
+    /// The number of this attempt to emit, per CPU and level; it wraps. Those of a foreign array are counted when it
+    /// is read, what its LOST records tell included.
     pub seq: u32,
     /// Process id (the kernel's tgid), in the tracer's PID namespace.
     pub tgid: u32,
@@ -39,6 +54,7 @@ impl Wire {
         let bytes: [u8; Wire::SIZE] = raw.array_at(0)?;
         let head = Body::new(&bytes);
         Some(Wire {
+            carries: Carries::All,
             probe: head.u16_at(8)?,
             level: head.u8_at(10)?,
             seq: head.u32_at(12)?,
@@ -48,6 +64,14 @@ impl Wire {
             cgroup: head.u64_at(28)?,
             comm: head.array_at(36)?,
         })
+    }
+
+    /// Of a foreign event: where its schema stands, its number, and its task's ids (the kernel's tgid and pid) where
+    /// they came with it.
+    pub fn foreign(probe: u16, level: u8, seq: u32, ids: Option<(u32, u32)>) -> Wire {
+        let carries = if ids.is_some() { Carries::Ids } else { Carries::Nothing };
+        let (tgid, pid) = ids.unwrap_or_default();
+        Wire { carries, probe, level, seq, tgid, pid, uid: 0, cgroup: 0, comm: [0; 16] }
     }
 
     /// The task's name up to its first NUL.

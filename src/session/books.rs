@@ -1,9 +1,9 @@
 //! The ledger of a session put together, and its identities checked.
 
-use super::{Marks, Session};
+use super::{Marks, Session, books_foreign as foreign};
 use crate::{
     ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
-    probe::{Loaded, Probes},
+    probe::{Attached, Loaded, Probes},
     sink::Sink,
 };
 
@@ -13,37 +13,39 @@ pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
     let counts = sink.counts();
     Report {
         elapsed: session.started.elapsed().as_nanos() as u64,
-        probes: probes
-            .attached()
-            .iter()
-            .enumerate()
-            .map(|(i, attached)| ProbeReport {
-                name: attached.schema.name.clone(),
-                spec: attached.schema.spec.clone(),
-                attached: attached.how.clone(),
-                accounts: cpus(session).map(|cpu| probes.accounts(cpu, i + 1)).sum(),
-                pattern: attached.pattern.clone(),
-                waiting: probes.served_by(i + 1).and_then(Loaded::waiting),
-                missed: probes.served_by(i + 1).and_then(Loaded::missed),
-                recursion_misses: probes.served_by(i + 1).and_then(Loaded::recursion_misses),
-            })
-            .collect(),
-        cpus: cpus(session).filter_map(|cpu| cpu_report(session, cpu)).collect(),
+        probes: by_probe(probes),
+        cpus: cpus(probes).filter_map(|cpu| cpu_report(session, cpu)).collect(),
+        feeds: session.foreign.reports(),
         sinks: vec![SinkReport {
             name: sink.name().to_owned(),
             delivered: counts.delivered,
             dropped_queue: counts.dropped_queue,
             dropped_sink: counts.dropped_sink + session.readers.iter().map(|r| r.unhanded).sum::<u64>(),
         }],
-        beyond: session.readers.iter().map(|r| r.beyond).sum(),
+        beyond: session.readers.iter().map(|r| r.beyond).sum::<u64>() + session.foreign.beyond(),
         excluded: session.options.filter.excluded.len() as u32,
         tail,
         identities: Vec::new(),
     }
 }
 
-fn cpus(session: &Session) -> impl Iterator<Item = u32> + use<> {
-    0..session.probes.possible_cpus()
+/// Each probe's accounts, over all CPUs.
+pub(super) fn by_probe(probes: &Probes) -> Vec<ProbeReport> {
+    let one = |(i, attached): (usize, &Attached)| ProbeReport {
+        name: attached.schema.name.clone(),
+        spec: attached.schema.spec.clone(),
+        attached: attached.how.clone(),
+        accounts: cpus(probes).map(|cpu| probes.accounts(cpu, i + 1)).sum(),
+        pattern: attached.pattern.clone(),
+        waiting: probes.served_by(i + 1).and_then(Loaded::waiting),
+        missed: probes.served_by(i + 1).and_then(Loaded::missed),
+        recursion_misses: probes.served_by(i + 1).and_then(Loaded::recursion_misses),
+    };
+    probes.attached().iter().enumerate().map(one).collect()
+}
+
+fn cpus(probes: &Probes) -> impl Iterator<Item = u32> + use<> {
+    0..probes.possible_cpus()
 }
 
 /// A CPU's accounts over all probes, our own programs included.
@@ -81,8 +83,8 @@ fn cpu_report(session: &Session, cpu: u32) -> Option<CpuReport> {
 /// Checks every identity of a session that has been drained to its end.
 pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity> {
     let mut all = vec![
-        accounts(session),
-        pairs(session),
+        accounts(&session.probes),
+        pairs(&session.probes),
         lost(session, report, marks),
         records(session, report),
         sequence(session, report),
@@ -90,18 +92,19 @@ pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity>
         tail(session, marks),
         corruption(report),
     ];
+    foreign::check(&mut all, &report.feeds, session.options.probes > 0);
     if session.options.count_runs {
-        all.push(runs(session));
+        all.push(runs(&session.probes));
     }
     all
 }
 
-fn accounts(session: &Session) -> Identity {
-    let mut identity = Identity::new("accounts", "fired = filtered + stored + emitted + failed");
-    for cpu in cpus(session) {
-        for id in 0..session.probes.ids() {
-            let a = session.probes.accounts(cpu, id);
-            let ended = a.filtered + a.stored + a.emitted + a.failed.total();
+pub(super) fn accounts(probes: &Probes) -> Identity {
+    let mut identity = Identity::new("accounts", "fired = filtered + stored + tallied + emitted + failed");
+    for cpu in cpus(probes) {
+        for id in 0..probes.ids() {
+            let a = probes.accounts(cpu, id);
+            let ended = a.filtered + a.stored + a.tallied + a.emitted + a.failed.total();
             identity.check(format_args!("probe {id} on cpu {cpu}"), a.fired, ended);
         }
     }
@@ -109,10 +112,10 @@ fn accounts(session: &Session) -> Identity {
 }
 
 /// Of probes that pair returns with entries.
-fn pairs(session: &Session) -> Identity {
+pub(super) fn pairs(probes: &Probes) -> Identity {
     let mut identity = Identity::new("pairs", "entries stored = paired + unreturned + waiting");
-    for loaded in session.probes.loaded() {
-        let a = served(session, loaded);
+    for loaded in probes.loaded() {
+        let a = served(probes, loaded);
         if a.stored == 0 {
             continue;
         }
@@ -126,8 +129,8 @@ fn pairs(session: &Session) -> Identity {
 }
 
 /// The accounts of all probes that a program serves.
-fn served(session: &Session, loaded: &Loaded) -> Accounts {
-    let each = |id| cpus(session).map(move |cpu| session.probes.accounts(cpu, id));
+fn served(probes: &Probes, loaded: &Loaded) -> Accounts {
+    let each = |id| cpus(probes).map(move |cpu| probes.accounts(cpu, id));
     loaded.ids().flat_map(each).sum()
 }
 
@@ -244,11 +247,11 @@ fn corruption(report: &Report) -> Identity {
     identity
 }
 
-fn runs(session: &Session) -> Identity {
+pub(super) fn runs(probes: &Probes) -> Identity {
     let mut identity = Identity::new("runs", "the kernel's run count = fired");
-    let own: u64 = cpus(session).map(|cpu| session.probes.accounts(cpu, Probes::OWN).fired).sum();
-    let all = session.probes.loaded().iter().map(|l| (l.ids().start, l.runs(), served(session, l).fired));
-    for (id, runs, fired) in std::iter::once((Probes::OWN, session.probes.own_runs(), own)).chain(all) {
+    let own: u64 = cpus(probes).map(|cpu| probes.accounts(cpu, Probes::OWN).fired).sum();
+    let all = probes.loaded().iter().map(|l| (l.ids().start, l.runs(), served(probes, l).fired));
+    for (id, runs, fired) in std::iter::once((Probes::OWN, probes.own_runs(), own)).chain(all) {
         match runs {
             Some(runs) => identity.check(format_args!("probe {id}"), runs, fired),
             None => identity.unknown(format!("probe {id}: the kernel does not tell")),

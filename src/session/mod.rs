@@ -10,32 +10,45 @@
 //!   └ set slots                                                                └ settle the sink; check; footer
 //! ```
 //!
+//! [`stat::Stat`] is the session without rings: its programs keep tallies, and no event leaves the kernel.
+//! Beside our own programs there may be others', users' objects and pinned arrays: each of their maps is a feed, with
+//! rings, numbers and counts of its own, drained after ours and told by the same events and gaps.
+//!
 //! **Invariants.** Rings are mapped and slots set before anything is attached, so there is no blind window at
 //! the start; the end of each ring is proved by a marker, so there is none at the stop. No term of the ledger is
 //! found by subtraction. Whatever a sink does (fails, panics, is stuck), the rings are read and counted.
 
 pub mod arrays;
 mod books;
+mod books_foreign;
+mod feed;
+mod foreign;
 mod host;
+mod lane;
 mod reader;
+pub mod stat;
+mod take;
 
 use std::{
     ops::ControlFlow,
     time::{Duration, Instant},
 };
 
-use self::{host::Host, reader::Reader};
+use self::{
+    host::Host,
+    reader::Reader,
+    take::{Quota, take},
+};
 use crate::{
     Error, Result,
-    event::Event,
     ledger::{Report, Tail},
-    probe::{self, Filter, Found, MAX_RAW, Outcome, Probes, Spec},
-    ring::{self, Budget, Drained, Item, ItemKind, Set},
+    probe::{self, Filter, Found, MAX_RAW, Outcome, Probes, Provider, Spec, foreign::Settings},
+    ring::{self, Budget, Drained, Set},
     sink::{Header, Note, Probe, Sink},
 };
 
-/// Raw bytes of an end marker, padding included.
-const MARKER_RAW: usize = 4;
+pub use self::foreign::FeedInfo;
+
 /// How often the accounts are looked at for CPUs that came or went.
 const CPU_CHECK: Duration = Duration::from_millis(50);
 /// The errno of a bpf(2) call without rights.
@@ -50,8 +63,10 @@ pub struct Options {
     pub rings: ring::Options,
     /// Which tasks and CPUs are traced.
     pub filter: Filter,
-    /// The most probes that will be attached.
+    /// The most probes that will be attached, objects not counted; with none, no rings of ours are opened.
     pub probes: usize,
+    /// What is said of users' objects.
+    pub objects: Settings,
     /// The sink gets this many events, and no more.
     pub limit: Option<u64>,
     /// How long the stop waits for a stuck sink.
@@ -67,6 +82,7 @@ impl Default for Options {
             rings: ring::Options::default(),
             filter: Filter::default(),
             probes: 64,
+            objects: Settings::default(),
             limit: None,
             stop_bound: Duration::from_secs(2),
             count_runs: false,
@@ -83,9 +99,10 @@ pub struct Session {
     rings: Set,
     /// By CPU, every possible one.
     readers: Vec<Reader>,
+    foreign: foreign::Foreign,
     options: Options,
     host: Host,
-    delivered: u64,
+    quota: Quota,
     started: Instant,
     cpus_checked: Instant,
     cpus_rescanned: Instant,
@@ -104,17 +121,22 @@ impl Session {
     pub fn prepare(mut options: Options) -> Result<Session> {
         options.rings.max_raw = MAX_RAW;
         options.filter.cpus = options.rings.cpus.clone();
-        let probes = Probes::open(options.filter.clone(), options.probes, options.count_runs)?;
-        let rings = Set::open(&options.rings, Some(arrays::of_probes(&probes)))?;
+        let probes = Probes::open(options.filter.clone(), options.probes, options.count_runs, None)?;
+        let own = match options.probes {
+            0 => ring::Options { cpus: Some(Vec::new()), ..options.rings.clone() },
+            _ => options.rings.clone(),
+        };
+        let rings = Set::open(&own, Some(arrays::of_probes(&probes)))?;
         let readers = (0..probes.possible_cpus()).map(Reader::new).collect();
         let now = Instant::now();
         Ok(Session {
             probes,
             rings,
             readers,
+            foreign: foreign::Foreign::default(),
+            quota: Quota { limit: options.limit, delivered: 0 },
             options,
             host: Host::read(),
-            delivered: 0,
             started: now,
             cpus_checked: now,
             cpus_rescanned: now,
@@ -124,7 +146,7 @@ impl Session {
         })
     }
 
-    /// Attaches all that a spec matches; its events flow from now on.
+    /// Attaches all that a spec matches, or a user's object; its events flow from now on.
     ///
     /// # Errors
     ///
@@ -140,6 +162,11 @@ impl Session {
     ///
     /// As [`Session::attach`].
     pub fn attach_found(&mut self, found: &Found, progress: &mut dyn FnMut(usize, usize)) -> Result<Outcome> {
+        let spec = found.spec();
+        if spec.provider == Provider::Object {
+            self.attach_object(spec)?;
+            return Ok(Outcome::none(self.probes.attached().len()));
+        }
         self.probes.attach(found, progress)
     }
 
@@ -150,7 +177,8 @@ impl Session {
     /// As [`Session::prepare`] and [`Session::attach`].
     pub fn start(options: Options, specs: &[Spec]) -> Result<Session> {
         let found: Vec<Found> = specs.iter().map(probe::find).collect::<Result<_>>()?;
-        let probes = options.probes.max(found.iter().map(|f| f.each().len()).sum());
+        let own = found.iter().filter(|f| f.spec().provider != Provider::Object);
+        let probes = options.probes.max(own.map(|f| f.each().len()).sum());
         let mut session = Session::prepare(Options { probes, ..options })?;
         found.iter().try_for_each(|found| session.attach_found(found, &mut |_, _| {}).map(|_| ()))?;
         Ok(session)
@@ -184,15 +212,16 @@ impl Session {
     /// Tells a sink what comes before the first event.
     pub fn header(&self, sink: &mut dyn Sink) -> Result<()> {
         let attached = self.probes.attached().iter();
-        let probes: Vec<Probe<'_>> =
+        let mut probes: Vec<Probe<'_>> =
             attached.map(|a| Probe { schema: &a.schema, attached: &a.how }).collect();
+        self.foreign.announce(&mut probes);
         let Host { name, release, boot_id, clock } = &self.host;
         sink.header(&Header { host: name, release, boot_id, clock: *clock, probes: &probes })
     }
 
     /// True once the sink has had as many events as [`Options::limit`] allows.
     pub fn limit_reached(&self) -> bool {
-        self.options.limit.is_some_and(|limit| self.delivered >= limit)
+        self.quota.spent()
     }
 
     /// Hands what is in the rings to `sink`, within the budget; never waits. Looks after CPUs that came or went.
@@ -202,14 +231,22 @@ impl Session {
     /// What the sink said first; the record it said it of counts as read, and the session is good.
     pub fn drain(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
         self.look_after_cpus(sink)?;
-        self.drain_rings(budget, sink)
+        self.drain_all(budget, sink)
+    }
+
+    /// The rings of our own programs and those of others.
+    fn drain_all(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+        let budget = self.foreign.share(budget);
+        let own = self.drain_rings(budget, sink)?;
+        let base = self.probes.attached().len();
+        self.foreign.drain(budget, own, base, &mut self.quota, sink)
     }
 
     fn drain_rings(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
-        let Session { probes, rings, readers, options, delivered, .. } = self;
+        let Session { probes, rings, readers, quota, .. } = self;
         let mut failed = None;
         let drained = rings.drain(budget, |item| {
-            let taken = take(probes, readers, options.limit, delivered, &item, sink);
+            let taken = take(probes, readers, quota, &item, sink);
             match taken {
                 Ok(flow) => flow,
                 Err(error) => {
@@ -234,6 +271,10 @@ impl Session {
             self.cpus_rescanned = Instant::now();
             match self.rings.rescan() {
                 Ok(made) => self.generation += made.len() as u64,
+                Err(error) => self.without_ring(&error, sink)?,
+            }
+            match self.foreign.rescan() {
+                Ok(made) => self.generation += made as u64,
                 Err(error) => self.without_ring(&error, sink)?,
             }
         }
@@ -285,12 +326,19 @@ impl Session {
             return Ok(report.clone());
         }
         self.probes.detach();
+        self.foreign.detach();
         // Programs that were running when they were detached have ended after this.
         ring::wait_for_programs();
         self.rings.resume();
         self.drain_out(sink);
         let marks = self.mark_ends();
+        self.foreign.mark_ends();
         self.drain_out(sink);
+        if self.foreign.let_go() {
+            ring::wait_for_programs();
+            self.drain_out(sink);
+        }
+        self.foreign.end(sink);
         for cpu in 0..self.readers.len() {
             let gaps = self.readers[cpu].stream.end(self.probes.attempts(cpu as u32));
             for gap in gaps.iter().flatten() {
@@ -303,7 +351,7 @@ impl Session {
         report.identities = books::check(self, &report, &marks);
         let _ = sink.footer(&report);
         self.report = Some(report.clone());
-        match self.rings.close() {
+        match self.rings.close().and(self.foreign.close()) {
             // Who has given up the right to empty a slot leaves that to the kernel: the array ends with us.
             Err(error) if error.os_error() != Some(EPERM) => Err(error),
             _ => Ok(report),
@@ -312,9 +360,7 @@ impl Session {
 
     /// Reads all rings to the end, whatever the sink says.
     fn drain_out(&mut self, sink: &mut dyn Sink) {
-        while !matches!(self.drain_rings(Budget::ALL, sink), Ok(Drained { more: false, stopped: false, .. }))
-        {
-        }
+        while !matches!(self.drain_all(Budget::ALL, sink), Ok(Drained { more: false, stopped: false, .. })) {}
     }
 
     /// Writes an end marker on every CPU that has a ring.
@@ -334,51 +380,4 @@ impl Session {
 struct Marks {
     cpus: Vec<u32>,
     tail: Tail,
-}
-
-/// Takes one record: decodes it, finds the holes before it, and hands both on.
-#[inline]
-fn take(
-    probes: &Probes,
-    readers: &mut [Reader],
-    limit: Option<u64>,
-    delivered: &mut u64,
-    item: &Item<'_>,
-    sink: &mut dyn Sink,
-) -> Result<ControlFlow<()>> {
-    let Some(reader) = readers.get_mut(item.cpu as usize) else {
-        return Ok(ControlFlow::Continue(()));
-    };
-    match &item.kind {
-        ItemKind::Sample(sample) => {
-            let raw = sample.raw().unwrap_or_default();
-            if raw.len() == MARKER_RAW {
-                reader.markers += 1;
-                return Ok(ControlFlow::Continue(()));
-            }
-            let decoded = Event::decode(item.cpu, sample.time(), raw, |id| probes.schema(id));
-            let gaps = decoded.and_then(|e| reader.stream.event(e.wire.level, e.wire.seq, e.time));
-            let (Some(event), Some(gaps)) = (decoded, gaps) else {
-                reader.undecoded += 1;
-                return Ok(ControlFlow::Continue(()));
-            };
-            let told = reader.tell(&gaps, sink);
-            reader.faulty += u64::from(event.faulty());
-            if limit.is_some_and(|limit| *delivered >= limit) {
-                reader.beyond += 1;
-                return told.map(|()| ControlFlow::Continue(()));
-            }
-            *delivered += 1;
-            // A sink that could not take the gap is given the event all the same: it counts it either way.
-            let taken = sink.event(&event);
-            told.and(taken)?;
-        }
-        ItemKind::Lost(lost) => reader.stream.lost(lost.lost, lost.sample_id.and_then(|id| id.time)),
-        ItemKind::Corruption(corruption) => {
-            sink.gap(&reader.stream.corrupt())?;
-            sink.note(&Note::Error(&format!("the ring of CPU {} is corrupt: {corruption:?}", item.cpu)))?;
-        }
-        ItemKind::LostSamples(_) | ItemKind::Other => {}
-    }
-    Ok(ControlFlow::Continue(()))
 }

@@ -36,14 +36,16 @@ impl Namer {
         Namer { symbols: Some(symbols), frames: Vec::new() }
     }
 
-    /// The frames of a stack of a process, innermost first.
+    /// The frames of a stack of a process, innermost first, from the hook on: what the kernel went through to run
+    /// our program there is no part of what was traced.
     pub fn stack(&mut self, stack: &Stack<'_>, tgid: u32) -> &[Arc<Frame>] {
         self.frames.clear();
         match &mut self.symbols {
             Some(symbols) => symbols.stack(space(stack.user, tgid), stack.addresses(), &mut self.frames),
             None => self.frames.extend(stack.addresses().map(|a| Arc::new(Frame::bare(a)))),
         }
-        &self.frames
+        let ours = if stack.user { 0 } else { self.frames.iter().take_while(|frame| is_ours(frame)).count() };
+        &self.frames[ours..]
     }
 
     /// Appends `symbol+0x10` of an address. False, and nothing appended, where that is not known.
@@ -55,6 +57,14 @@ impl Namer {
         }
         frame.symbol.is_some()
     }
+}
+
+/// Whether a frame is of a BPF program or of what calls one: innermost there is nothing else of the kind.
+fn is_ours(frame: &Frame) -> bool {
+    let called = |name: &str| {
+        ["bpf_prog_", "bpf_trampoline_", "bpf_trace_run", "__bpf_trace_"].iter().any(|p| name.starts_with(p))
+    };
+    frame.module.as_deref() == Some("bpf") || frame.symbol.as_deref().is_some_and(called)
 }
 
 fn space(user: bool, tgid: u32) -> Space {
@@ -74,12 +84,17 @@ fn symbol(name: &str, offset: u64, out: &mut Vec<u8>) {
 pub(super) fn lines(event: &Event<'_>, namer: &mut Namer, out: &mut Vec<u8>) {
     for (_, value) in event.fields() {
         let Value::Stack(stack) = value else { continue };
-        for frame in namer.stack(&stack, event.wire.tgid) {
-            for inlined in frame.inlined.iter().rev() {
-                line(frame, Some(inlined), stack.user, out);
-            }
-            line(frame, None, stack.user, out);
+        stack_lines(&stack, event.wire.tgid, namer, out);
+    }
+}
+
+/// Appends the frames of a stack, a line each.
+pub(super) fn stack_lines(stack: &Stack<'_>, tgid: u32, namer: &mut Namer, out: &mut Vec<u8>) {
+    for frame in namer.stack(stack, tgid) {
+        for inlined in frame.inlined.iter().rev() {
+            line(frame, Some(inlined), stack.user, out);
         }
+        line(frame, None, stack.user, out);
     }
 }
 
@@ -253,6 +268,19 @@ mod tests {
             \t               0\n\
             \tffffffffc0001000 ext4_sync_file [ext4]\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn what_ran_our_program_is_left_out() {
+        let named = |symbol: &str, module: Option<&str>| Frame {
+            symbol: Some(symbol.into()),
+            module: module.map(Into::into),
+            ..Frame::bare(1)
+        };
+        assert!(
+            is_ours(&named("bpf_prog_1234_fetch", Some("bpf"))) && is_ours(&named("bpf_trace_run2", None))
+        );
+        assert!(!is_ours(&named("vfs_write", None)) && !is_ours(&Frame::bare(1)));
     }
 
     #[test]

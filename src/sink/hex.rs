@@ -15,7 +15,7 @@ use super::{
     text::{self, Text},
 };
 use crate::{
-    event::{Event, Gap},
+    event::{Event, Gap, NO_CPU},
     ledger::Report,
     record::Body,
 };
@@ -44,7 +44,10 @@ impl Encode for Hex {
 
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         out.extend_from_slice(b". cpu ");
-        decimal(event.cpu, out);
+        match event.cpu {
+            NO_CPU => out.push(b'-'),
+            cpu => decimal(cpu, out),
+        }
         if let Some(time) = event.time {
             out.extend_from_slice(b" time ");
             decimal(time, out);

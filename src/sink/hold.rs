@@ -28,8 +28,6 @@ struct Lane {
 #[derive(Debug)]
 struct Held {
     gap: Gap,
-    /// The level that its sequence numbers count in, where that is known.
-    level: Option<u8>,
 }
 
 impl Lanes {
@@ -66,15 +64,16 @@ impl Lanes {
             count: Some(1),
             cause: Cause::Dropped,
             seq: Some((event.wire.seq, event.wire.seq)),
+            level: Some(event.wire.level),
             after: self.lane(event.cpu).last,
             before: None,
         };
-        self.add(Held { gap, level: Some(event.wire.level) });
+        self.add(Held { gap });
     }
 
     /// Holds a gap that there was no room for.
     pub fn hold(&mut self, gap: Gap) {
-        self.add(Held { gap, level: None });
+        self.add(Held { gap });
     }
 
     fn add(&mut self, new: Held) {
@@ -138,7 +137,7 @@ impl Held {
         let (a, b) = (&self.gap, &next.gap);
         a.cause == Cause::Dropped
             && (a.cpu, a.cause) == (b.cpu, b.cause)
-            && self.level == next.level
+            && a.level == b.level
             && matches!((a.seq, b.seq), (Some((_, end)), Some((start, _))) if end.wrapping_add(1) == start)
     }
 
@@ -149,6 +148,7 @@ impl Held {
             (Some((first, _)), Some((_, last))) if continued => Some((first, last)),
             _ => None,
         };
+        a.level = a.level.filter(|level| a.seq.is_some() && b.level == Some(*level));
         a.count = a.count.zip(b.count).map(|(a, b)| a + b);
         a.before = b.before;
     }

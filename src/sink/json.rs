@@ -4,10 +4,13 @@
 //! |---|---|
 //! | `header`, first | `schema`, `version`, `host`, `release`, `boot_id`, `clock` {`monotonic`, `realtime`}, `probes` [{`name`, `spec`, `attached`, `fields` [{`name`, `type`, `kind`, `show` where it is not plain}]}] |
 //! | `event` | `cpu`, `time`, `seq`, `level` where it is not 0, `event`, `pid`, `tid`, `uid`, `cgroup`, `comm`, `args`, `faults` where a field could not be read, `shown` where a number has a name, `bytes` where a string is not exact |
-//! | `gap` | `cpu`, `cause`, `count`, `seq` [first, last], `after`, `before`; each but the first two may be null |
+//! | `gap` | `cpu`, `cause`, `count`, `seq` [first, last], `level` where it is not 0, `after`, `before`; each but the first two may be null |
 //! | `error`, `probe` | `message` |
 //! | `stats` | the ledger while events are in flight |
 //! | `footer`, last | `balanced`, `events`, `missing`, and the ledger: `elapsed`, `probes`, `cpus`, `sinks`, `excluded`, `tail`, `identities` |
+//!
+//! What a foreign program's event does not carry is null: `uid`, `cgroup` and `comm`, and of a BPF ringbuf's `cpu`,
+//! `time`, `pid` and `tid` too. Such events count their `seq` when they are read.
 //!
 //! Times are nanoseconds. `kind` is `u8` to `u64`, `s8` to `s64`, `bool`, or `pointer`: a string such as
 //! `"0xffff888100"`. Other integers are numbers, exact in the text; with [`Options::int_strings`] those of 64
@@ -32,10 +35,10 @@ use super::{
         ClockLine, FieldLine, FooterLine, Form, HeaderLine, MessageLine, ProbeLine, StatsLine, kind_name,
     },
     number::decimal,
-    shown::{array, replaces, shown, symbol},
+    shown::{array, is_name, replaces, shown, symbol},
 };
 use crate::{
-    event::{Event, Gap},
+    event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
     schema::{Field, Show, Value},
     symbol::Symbols,
@@ -93,8 +96,8 @@ impl Json {
     }
 
     /// Appends a value; false where it is a string that was no UTF-8.
-    fn value(&mut self, field: &Field, value: &Value<'_>, tgid: u32, out: &mut Vec<u8>) -> bool {
-        let wide = field.kind.size() == 8;
+    pub(super) fn value(&mut self, field: &Field, value: &Value<'_>, tgid: u32, out: &mut Vec<u8>) -> bool {
+        let wide = field.kind.integer_size() == 8;
         match (value, &field.show) {
             (Value::Bytes(bytes), &Show::Array { width, signed }) => {
                 array(bytes, width, signed, self.options.int_strings && width == 8, out);
@@ -122,6 +125,29 @@ impl Json {
         true
     }
 
+    /// Whose event it is; false where the name was no UTF-8.
+    fn task(&self, event: &Event<'_>, out: &mut Vec<u8>) -> bool {
+        let wire = &event.wire;
+        if wire.carries == Carries::Nothing {
+            key(b",\"pid\":null,\"tid\":null", out);
+        } else {
+            key(b",\"pid\":", out);
+            decimal(wire.tgid, out);
+            key(b",\"tid\":", out);
+            decimal(wire.pid, out);
+        }
+        if wire.carries != Carries::All {
+            key(b",\"uid\":null,\"cgroup\":null,\"comm\":null", out);
+            return true;
+        }
+        key(b",\"uid\":", out);
+        decimal(wire.uid, out);
+        key(b",\"cgroup\":", out);
+        self.int(wire.cgroup, out);
+        key(b",\"comm\":", out);
+        escape::json(wire.comm(), out)
+    }
+
     /// The names of the fields that could not be read, whose values are null.
     fn faults(event: &Event<'_>, out: &mut Vec<u8>) {
         let names = event.fields().filter(|(_, v)| matches!(v, Value::Fault)).map(|(f, _)| &f.name);
@@ -137,7 +163,7 @@ impl Json {
         let start = out.len();
         key(b",\"shown\":{", out);
         let mut none = true;
-        for (field, value) in event.fields().filter(|(f, _)| !replaces(&f.show)) {
+        for (field, value) in event.fields().filter(|(f, _)| is_name(&f.show)) {
             let before = out.len();
             key(if none { b"" } else { b"," }, out);
             escape::json(field.name.as_bytes(), out);
@@ -209,6 +235,14 @@ fn in_quotes(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>) -> bool) -> bool
 }
 
 #[inline]
+fn cpu(cpu: u32, out: &mut Vec<u8>) {
+    match cpu {
+        NO_CPU => key(b"null", out),
+        cpu => decimal(cpu, out),
+    }
+}
+
+#[inline]
 fn key(text: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(text);
 }
@@ -244,7 +278,7 @@ impl Encode for Json {
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let wire = &event.wire;
         key(b"{\"type\":\"event\",\"cpu\":", out);
-        decimal(event.cpu, out);
+        cpu(event.cpu, out);
         key(b",\"time\":", out);
         self.optional(event.time, out);
         key(b",\"seq\":", out);
@@ -255,16 +289,7 @@ impl Encode for Json {
         }
         key(b",\"event\":", out);
         escape::json(event.schema.name.as_bytes(), out);
-        key(b",\"pid\":", out);
-        decimal(wire.tgid, out);
-        key(b",\"tid\":", out);
-        decimal(wire.pid, out);
-        key(b",\"uid\":", out);
-        decimal(wire.uid, out);
-        key(b",\"cgroup\":", out);
-        self.int(wire.cgroup, out);
-        key(b",\"comm\":", out);
-        let mut exact = escape::json(wire.comm(), out);
+        let mut exact = self.task(event, out);
         key(b",\"args\":{", out);
         let (mut faulty, mut named) = (false, false);
         for (i, (field, value)) in event.fields().enumerate() {
@@ -275,7 +300,7 @@ impl Encode for Json {
             out.push(b':');
             exact &= self.value(field, &value, wire.tgid, out);
             faulty |= matches!(value, Value::Fault);
-            named |= !matches!(field.show, Show::Plain) && !replaces(&field.show);
+            named |= is_name(&field.show);
         }
         out.push(b'}');
         if faulty {
@@ -292,7 +317,7 @@ impl Encode for Json {
 
     fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>) {
         key(b"{\"type\":\"gap\",\"cpu\":", out);
-        decimal(gap.cpu, out);
+        cpu(gap.cpu, out);
         key(b",\"cause\":\"", out);
         key(gap.cause.name().as_bytes(), out);
         key(b"\",\"count\":", out);
@@ -307,6 +332,10 @@ impl Encode for Json {
                 out.push(b']');
             }
             None => key(b"null", out),
+        }
+        if let Some(level @ 1..) = gap.level {
+            key(b",\"level\":", out);
+            decimal(level, out);
         }
         key(b",\"after\":", out);
         self.optional(gap.after, out);

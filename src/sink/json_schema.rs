@@ -197,7 +197,8 @@ impl Form {
             (Kind::Unsigned(_) | Kind::BigEndian(_), _) => self.integer(width, false),
             (Kind::Signed(_), _) => self.integer(width, true),
             (Kind::Bool, _) => json!({"type": "boolean"}),
-            (Kind::Bytes, _) => hex(),
+            (Kind::Bits { signed, .. }, _) => self.integer(field.kind.integer_size(), signed),
+            (Kind::Bytes | Kind::Inline(_) | Kind::Rest, _) => hex(),
             (Kind::Stack { .. }, _) => json!({"type": "array", "items": {"$ref": "#/$defs/frame"}}),
         };
         if field.fault.is_some() {

@@ -36,7 +36,9 @@ pub(super) fn kind_name(field: &Field) -> &'static str {
         Kind::BigEndian(4) => "be32",
         Kind::BigEndian(_) => "be64",
         Kind::Text | Kind::Chars(_) => "string",
-        Kind::Bytes => "bytes",
+        Kind::Bytes | Kind::Inline(_) | Kind::Rest => "bytes",
+        Kind::Bits { signed, .. } => ["u8", "u16", "u32", "u64", "s8", "s16", "s32", "s64"]
+            [4 * usize::from(signed) + field.kind.integer_size().ilog2() as usize],
     }
 }
 

@@ -28,6 +28,7 @@ mod number;
 mod outlet;
 pub mod raw;
 mod shown;
+pub mod stat;
 mod stream;
 mod target;
 pub mod text;

@@ -6,8 +6,8 @@
 //! ```text
 //! file   0  magic "tracer\0r"      8  u32 version = 1      12  u32 order = 0x01020304 in host order
 //! frame  0  u32 length of the whole frame: a multiple of 8, at least 24
-//!        4  u32 kind: 1 header, 2 event, 3 gap, 4 note, 5 footer; others are to be skipped
-//!        8  u32 cpu; 0 where there is none
+//!        4  u32 kind: 1 header, 2 event, 3 gap, 4 note, 5 footer, 6 foreign event; others are to be skipped
+//!        8  u32 cpu; 0 where there is none, all ones of a BPF ringbuf's events
 //!       12  u32 size of the data
 //!       16  u64 time, CLOCK_MONOTONIC nanoseconds; all ones where there is none
 //!       24  the data, then zeros up to the length
@@ -17,14 +17,15 @@
 //! |---|---|
 //! | header, note, footer | one line of the [NDJSON form](super::json); the header names every event's fields |
 //! | event | the raw bytes, the kernel's padding included: up to 7 stale bytes at the end |
-//! | gap | u32 cause (1 lost, 2 failed, 3 overwritten, 4 corrupt, 5 dropped), u32 which of the rest are known (1 count, 2 seq, 4 after, 8 before), u64 count, u32 first seq, u32 last seq, u64 after, u64 before |
+//! | foreign event | u32 which of the header's probes, from 1 on, u32 seq, then the raw bytes |
+//! | gap | u32 cause (1 lost, 2 failed, 3 overwritten, 4 corrupt, 5 dropped), u32 which of the rest are known (1 count, 2 seq, 4 after, 8 before, 16 level), u64 count, u32 first seq, u32 last seq, u64 after, u64 before, u32 level |
 //!
 //! A file that was opened again (SIGHUP) and stayed in its place holds one such file after another: the magic
 //! can stand where a frame is due.
 
 use super::{Encode, Header, Note, json::Json};
 use crate::{
-    event::{Cause, Event, Gap},
+    event::{Carries, Cause, Event, Gap},
     ledger::Report,
     record::Body,
 };
@@ -56,6 +57,19 @@ pub enum Data<'a> {
         cpu: u32,
         /// CLOCK_MONOTONIC nanoseconds.
         time: Option<u64>,
+        /// The bytes, padding included.
+        raw: &'a [u8],
+    },
+    /// The raw bytes of a foreign program's event.
+    Foreign {
+        /// The CPU whose ring held them, or [`NO_CPU`](crate::event::NO_CPU).
+        cpu: u32,
+        /// CLOCK_MONOTONIC nanoseconds.
+        time: Option<u64>,
+        /// Which of the header's probes it is, from 1 on.
+        probe: u32,
+        /// Its number on that CPU and in that array.
+        seq: u32,
         /// The bytes, padding included.
         raw: &'a [u8],
     },
@@ -94,14 +108,22 @@ impl Encode for Raw {
     }
 
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        frame(2, event.cpu, event.time, out, |out| event.raw.append_to(out));
+        if event.wire.carries == Carries::All {
+            return frame(2, event.cpu, event.time, out, |out| event.raw.append_to(out));
+        }
+        frame(6, event.cpu, event.time, out, |out| {
+            out.extend_from_slice(&u32::from(event.wire.probe).to_le_bytes());
+            out.extend_from_slice(&event.wire.seq.to_le_bytes());
+            event.raw.append_to(out);
+        });
     }
 
     fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>) {
         let known = u32::from(gap.count.is_some())
             | u32::from(gap.seq.is_some()) << 1
             | u32::from(gap.after.is_some()) << 2
-            | u32::from(gap.before.is_some()) << 3;
+            | u32::from(gap.before.is_some()) << 3
+            | u32::from(gap.level.is_some()) << 4;
         let (first, last) = gap.seq.unwrap_or_default();
         frame(3, gap.cpu, gap.before, out, |out| {
             out.extend_from_slice(&cause_number(gap.cause).to_le_bytes());
@@ -111,6 +133,7 @@ impl Encode for Raw {
             out.extend_from_slice(&last.to_le_bytes());
             out.extend_from_slice(&gap.after.unwrap_or(0).to_le_bytes());
             out.extend_from_slice(&gap.before.unwrap_or(0).to_le_bytes());
+            out.extend_from_slice(&u32::from(gap.level.unwrap_or(0)).to_le_bytes());
         });
     }
 
@@ -178,6 +201,7 @@ fn read(rest: &[u8]) -> Option<(usize, Data<'_>)> {
         match kind {
             1 | 4 | 5 => Data::Json(data),
             2 => Data::Event { cpu, time, raw: data },
+            6 => Data::Foreign { cpu, time, probe: u32_at(data, 0)?, seq: u32_at(data, 4)?, raw: &data[8..] },
             3 => Data::Gap(read_gap(cpu, data)?),
             other => Data::Other(other),
         },
@@ -197,6 +221,7 @@ fn read_gap(cpu: u32, data: &[u8]) -> Option<Gap> {
         seq: (known & 2 != 0).then_some(seq),
         after: if_known(4, u64_at(data, 24)?),
         before: if_known(8, u64_at(data, 32)?),
+        level: u32_at(data, 40).filter(|_| known & 16 != 0).and_then(|level| u8::try_from(level).ok()),
     })
 }
 

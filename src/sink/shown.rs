@@ -93,6 +93,7 @@ fn number(field: &Field, n: u64, signed: i64, out: &mut Vec<u8>) -> bool {
             }
             _ => seconds(n, out),
         },
+        Show::Duration => duration(n, out),
         Show::Ip4 => _ = write!(out, "{}", Ipv4Addr::from((own as u32).to_ne_bytes())),
         _ => return false,
     }
@@ -123,6 +124,27 @@ fn seconds(ns: u64, out: &mut Vec<u8>) {
     decimal(ns / 1_000_000_000, out);
     out.push(b'.');
     padded(ns % 1_000_000_000, 9, b'0', out);
+}
+
+/// Nanoseconds with all their digits, in the largest unit of which there is at least one.
+fn duration(ns: u64, out: &mut Vec<u8>) {
+    let (unit, digits, name) = match ns {
+        0..1_000 => (1, 0, "ns"),
+        1_000..1_000_000 => (1_000, 3, "us"),
+        1_000_000..1_000_000_000 => (1_000_000, 6, "ms"),
+        _ => (1_000_000_000, 9, "s"),
+    };
+    decimal(ns / unit, out);
+    if digits > 0 {
+        out.push(b'.');
+        padded((ns % unit) as u32, digits, b'0', out);
+    }
+    out.extend_from_slice(name.as_bytes());
+}
+
+/// Whether the form for people is for programs too: what is a number with a unit is not.
+pub(super) fn is_name(show: &Show) -> bool {
+    !replaces(show) && !matches!(show, Show::Plain | Show::Duration)
 }
 
 fn of_bytes(show: &Show, bytes: &Body<'_>, out: &mut Vec<u8>) -> Option<()> {
@@ -260,6 +282,10 @@ mod tests {
         assert_eq!(unsigned(Show::Char, 7).as_deref(), Some("'\\x07'"));
         assert_eq!(unsigned(Show::Char, 0x27).as_deref(), Some("'\\''"));
         assert_eq!(signed(Show::Time, 1_000_000_005).as_deref(), Some("1.000000005"));
+        for (ns, shown) in [(0, "0ns"), (999, "999ns"), (3_155, "3.155us"), (1_000_000, "1.000000ms")] {
+            assert_eq!(unsigned(Show::Duration, ns).as_deref(), Some(shown));
+        }
+        assert_eq!(unsigned(Show::Duration, 2_000_000_003).as_deref(), Some("2.000000003s"));
         assert_eq!(signed(Show::Time, -1).as_deref(), Some("-0.000000001"));
         let loopback = u64::from(u32::from_ne_bytes([127, 0, 0, 1]));
         assert_eq!(unsigned(Show::Ip4, loopback).as_deref(), Some("127.0.0.1"));

@@ -7,7 +7,7 @@
 //!
 //! The frames of a stack stand beneath its event, innermost first, each on a line that begins with a tab.
 //!
-//! Every line that is no event begins with `-- ` and a word: the cause of a gap (`lost`, `failed`,
+//! What a foreign program's event does not carry is `-`. Every line that is no event begins with `-- ` and a word: the cause of a gap (`lost`, `failed`,
 //! `overwritten`, `corrupt`, `dropped`), or `error:`, `probe:`, `stats:`, `end:`. No event line begins so.
 //! Strings are escaped as [`escape`] says: no control character ever comes out.
 
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    event::{Event, Gap},
+    event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
     schema::{Field, Value},
     symbol::Symbols,
@@ -156,6 +156,7 @@ impl Encode for Text {
 
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let Text { columns, stamp, name, namer, .. } = self;
+        let (ids, all) = (event.wire.carries != Carries::Nothing, event.wire.carries == Carries::All);
         let (start, tgid) = (out.len(), event.wire.tgid);
         let (mut skip, mut beneath) = (false, false);
         for (i, column) in columns.iter().enumerate() {
@@ -172,22 +173,31 @@ impl Encode for Text {
                     stamp.event(event.time, out);
                     out.push(b':');
                 }
+                Column::Comm if !all => comm(b"-", out),
                 Column::Comm => comm(event.wire.comm(), out),
                 Column::Pid if columns.get(i + 1) == Some(&Column::Tid) => {
                     skip = true;
+                    if !ids {
+                        out.extend_from_slice(b"      -/-      ");
+                        continue;
+                    }
                     padded(event.wire.tgid, 7, b' ', out);
                     out.push(b'/');
                     let at = out.len();
                     decimal(event.wire.pid, out);
                     fill_up((at + 7).saturating_sub(out.len()), b' ', out);
                 }
+                Column::Pid | Column::Tid if !ids => out.extend_from_slice(b"      -"),
                 Column::Pid => padded(event.wire.tgid, 7, b' ', out),
                 Column::Tid => padded(event.wire.pid, 7, b' ', out),
+                Column::Cpu if event.cpu == NO_CPU => out.extend_from_slice(b"[  -]"),
                 Column::Cpu => {
                     out.push(b'[');
                     padded(event.cpu, 3, b'0', out);
                     out.push(b']');
                 }
+                Column::Uid if !all => out.extend_from_slice(b"uid=-"),
+                Column::Cgroup if !all => out.extend_from_slice(b"cgroup=-"),
                 Column::Uid => labelled(b"uid=", event.wire.uid, out),
                 Column::Cgroup => labelled(b"cgroup=", event.wire.cgroup, out),
                 Column::Seq => {
@@ -233,9 +243,15 @@ impl Encode for Text {
                 Some(n) => write!(out, "{} {n} events", gap.cause.name()),
                 None => write!(out, "{} an unknown number of events", gap.cause.name()),
             };
-            let _ = write!(out, " on cpu {}", gap.cpu);
+            let _ = match gap.cpu {
+                NO_CPU => write!(out, " of a BPF ringbuf"),
+                cpu => write!(out, " on cpu {cpu}"),
+            };
             if let Some((first, last)) = gap.seq {
-                let _ = write!(out, " (seq {first}..{last})");
+                let _ = match gap.level {
+                    Some(level @ 1..) => write!(out, " (seq {first}..{last} of level {level})"),
+                    _ => write!(out, " (seq {first}..{last})"),
+                };
             }
             if stamp.hidden() || gap.after.is_none() && gap.before.is_none() {
                 return;
@@ -309,7 +325,13 @@ fn styled(style: Style, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
 }
 
 /// Appends `name=value`. True of a stack, which stands beneath the line, and nothing appended.
-fn value(field: &Field, value: Value<'_>, namer: &mut Namer, tgid: u32, out: &mut Vec<u8>) -> bool {
+pub(super) fn value(
+    field: &Field,
+    value: Value<'_>,
+    namer: &mut Namer,
+    tgid: u32,
+    out: &mut Vec<u8>,
+) -> bool {
     if matches!(value, Value::Stack(stack) if !stack.is_empty()) {
         return true;
     }

@@ -2,8 +2,10 @@
 
 mod bpf; // the least BPF that fills a ring, without libbpf
 mod event_decode; // raw bytes by their schema, wrapped anywhere or too short
+mod foreign_event; // what foreign programs emit: bitfields, arrays, and what is not known
 mod record_sample; // samples by sample_type, LOST, the trailer
 mod ring_bpf; // real rings filled by BPF_PROG_TEST_RUN (needs BPF)
+mod ring_copy; // rings read by copy
 mod ring_corrupt; // garbage headers, impossible heads, oversized records
 mod ring_cost; // what a record costs (a measurement: run it in release)
 mod ring_limits; // sizes, CPU lists, wake rules: what is refused, with the arithmetic

@@ -8,15 +8,24 @@ use std::{
 
 use tracer::{
     record::{SampleFormat, sample_type::*},
-    ring::{Budget, Entry, Item, ItemKind, Options, Set, mock::Mock},
+    ring::{Budget, Entry, Forward, Item, ItemKind, Options, Set, mock::Mock},
 };
 
 /// Nanoseconds a record, the best of several rounds of a full 1 MiB ring.
 fn cost(sample_type: u64, raw: usize, drain: impl Fn(&mut Set) -> u64) -> f64 {
+    cost_of(sample_type, raw, |reader| reader, drain)
+}
+
+fn cost_of(
+    sample_type: u64,
+    raw: usize,
+    read: impl Fn(Forward) -> Forward,
+    drain: impl Fn(&mut Set) -> u64,
+) -> f64 {
     let options = Options { sample_type, ..Options::default() };
     let format = SampleFormat { sample_type, sample_id_all: true };
     let mock = Mock::new(0, 1 << 20, format, 0);
-    let mut set = Set::of_mocks(&options, vec![mock.reader]).unwrap();
+    let mut set = Set::of_mocks(&options, vec![read(mock.reader)]).unwrap();
     let mut producer = mock.producer;
     let raw = vec![1; raw];
     let mut best = f64::INFINITY;
@@ -95,10 +104,16 @@ fn nanoseconds_a_record() {
             black_box(sum);
             n
         });
+        let by_copy = cost_of(RAW | TIME | TID, raw, Forward::by_copy, |set| {
+            let mut sum = 0_u64;
+            let n = set.drain(Budget::ALL, first_word!(sum)).records;
+            black_box(sum);
+            n
+        });
         println!(
             "{raw:5} bytes: RAW {:.2} ns, RAW|TIME {:.2}, RAW|TIME|CPU|TID {:.2}, RAW|TIME by dyn {dynamic:.2}, \
              with a time budget {timed:.2}, samples of \
-             records {by_hand:.2}, records alone {records:.2}",
+             records {by_hand:.2}, records alone {records:.2}; RAW|TIME|TID by copy {by_copy:.2}",
             items!(RAW),
             items!(RAW | TIME),
             items!(RAW | TIME | CPU | TID),

@@ -69,6 +69,7 @@ pub fn gap() -> Gap {
         count: Some(13),
         cause: Cause::Lost,
         seq: Some((101, 113)),
+        level: Some(0),
         after: Some(2_083_123_456_789),
         before: Some(2_083_223_456_789),
     }
@@ -103,6 +104,7 @@ pub fn report() -> Report {
             recursion_misses: None,
             missed: None,
         }],
+        feeds: vec![],
         cpus: vec![CpuReport { cpu: 1, emitted: 4, decoded: 3, ..CpuReport::default() }],
         sinks: vec![SinkReport { name: "stdout".into(), delivered: 3, ..SinkReport::default() }],
         excluded: 2,

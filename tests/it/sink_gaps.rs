@@ -69,7 +69,7 @@ impl Stuck {
 
 fn lost(cpu: u32, count: u64, first: u32) -> Gap {
     let seq = Some((first, first + count as u32 - 1));
-    Gap { cpu, count: Some(count), cause: Cause::Lost, seq, after: Some(1), before: Some(2) }
+    Gap { cpu, count: Some(count), cause: Cause::Lost, seq, level: None, after: Some(1), before: Some(2) }
 }
 
 /// A gap's cause, count and sequence numbers.

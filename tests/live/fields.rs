@@ -1,12 +1,16 @@
 //! Fields, strings and predicates: what they show and turn away is what the workload did.
 
 use crate::context::Context;
+use crate::program::{self, TARGET};
 use crate::table::{Outcome, Test};
 use crate::trace::Trace;
+use std::collections::BTreeSet;
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     Test::new("fields::strings_of_system_calls", strings_of_system_calls),
+    Test::new("fields::the_function", the_function),
+    Test::new("fields::the_path_of_a_file", the_path_of_a_file),
     Test::new("fields::members_over_pointers", members_over_pointers),
     Test::new("fields::names_of_files_written", names_of_files_written).in_guests(),
     Test::new("fields::predicates_turn_away_before_anything_is_copied", predicates_turn_away),
@@ -27,7 +31,58 @@ fn strings_of_system_calls(ctx: &Context) -> Outcome {
     let seen = trace(ctx, &[spec], &["sh", "-c", &there])?;
     let names: Vec<&str> = seen.events().map(|event| event.text("filename")).collect();
     assert_eq!(names, ["named-by-a-test"]);
+    seen.sound()?;
+    // At the return the name has been read by the kernel, so it is there for us too.
+    let spec = "s:openat/filename==\"named*a-t??t\"/{filename,ret}";
+    let seen = trace(ctx, &[spec], &["sh", "-c", &there])?;
+    let names: Vec<&str> = seen.events().map(|event| event.text("filename")).collect();
+    assert_eq!(names, ["named-by-a-test"]);
     seen.sound()
+}
+
+/// From the root down, over a mount on the way; of a dentry within its file system.
+fn the_path_of_a_file(ctx: &Context) -> Outcome {
+    let dd = ctx.renamed("dd", "dd-by-path")?;
+    let below = ctx.scratch.join("mounted");
+    std::fs::create_dir(&below)?;
+    let script = format!(
+        "{dd} count=0 status=none; mount -t tmpfs none {0} && mkdir {0}/in && cp {dd} {0}/in/dd-mounted && \
+         {0}/in/dd-mounted count=0 status=none",
+        below.display()
+    );
+    let fields = "{whole:path(bprm.file), own:path(bprm.file.f_path.dentry)}";
+    let spec = format!("rt:sched_process_exec/comm==\"dd-*\"/{fields}");
+    let seen = trace(ctx, &[&spec], &["unshare", "-m", "sh", "-c", &script])?;
+    seen.sound()?;
+    let paths: Vec<(&str, &str)> =
+        seen.events().map(|event| (event.text("whole"), event.text("own"))).collect();
+    let real = |path: &std::path::Path| anyhow::Ok(path.canonicalize()?.to_string_lossy().into_owned());
+    let plain = real(std::path::Path::new(&dd))?;
+    let mounted = format!("{}/in/dd-mounted", real(&below)?);
+    let [(first, own), (second, in_mount)] = paths[..] else { panic!("{paths:?}") };
+    assert!(first == plain && plain.ends_with(own) && !own.is_empty(), "{paths:?}, {plain}");
+    assert_eq!((second, in_mount), (&*mounted, "/in/dd-mounted"), "{paths:?}");
+    Ok(())
+}
+
+/// The address of the function, whatever the hook.
+fn the_function(ctx: &Context) -> Outcome {
+    let me = ctx.program_path()?;
+    let command: Vec<&str> = [&*me].into_iter().chain(program::args(&["calls", "5"])).collect();
+    let mut specs = vec![format!("a=u:{me}:{TARGET}{{func}}")];
+    if ctx.is_guest() && ctx.version() >= (5, 17) {
+        specs.extend(["k", "kr", "f", "fr"].map(|p| format!("{p}:vfs_write{{func}}")));
+    }
+    let specs: Vec<&str> = specs.iter().map(String::as_str).collect();
+    let seen = trace(ctx, &specs, &command)?;
+    seen.sound()?;
+    for event in seen.events().filter(|event| event.event != "a") {
+        assert!(event.shown("func").starts_with("vfs_write"), "{event:?}");
+    }
+    let targets: BTreeSet<u64> =
+        seen.events().filter(|event| event.event == "a").map(|event| event.arg("func")).collect();
+    assert_eq!(targets.len(), 1, "{targets:?}");
+    Ok(())
 }
 
 fn members_over_pointers(ctx: &Context) -> Outcome {
@@ -75,6 +130,10 @@ fn predicates_turn_away(ctx: &Context) -> Outcome {
         ("comm==\"d?\"", 50),
         ("comm==\"ddd\"", 0),
         ("!(comm==\"d*\")", 0),
+        ("comm==\"*d\"", 50),
+        ("comm==\"?*d*\"", 50),
+        ("comm==\"*dd?\"", 0),
+        ("comm!=\"d*d\"", 0),
         ("fd in (3, 1, 4)", 50),
         ("count&4", 50),
         ("count&8", 0),

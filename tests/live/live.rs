@@ -13,6 +13,8 @@
 //! | `kit`, `wild` | what tests that drive the library share, and a sink that misbehaves |
 //! | `rings`, `sessions`, `balance`, `damage`, `unmap`, `judge` | the library: rings, sessions, and their books |
 //! | `program`, `trace` | what is traced, and what the tracer wrote, taken apart |
+//! | `objects`, `hostile`, `pinned` | users' own objects, files that are none, arrays that others fill |
+//! | `usdt` | probes that a program's author put into it |
 //! | `probes` | every kind of probe and its values |
 //! | `fields`, `types` | fields and predicates; enums, flags, errors, addresses, times |
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
@@ -28,6 +30,7 @@
 //! | `doctor` | what can be probed, and what a host allows, told before anything is traced |
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
+//! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
@@ -42,14 +45,17 @@ mod fields;
 mod filters;
 mod guest;
 mod harness;
+mod hostile;
 mod hotplug;
 mod house;
 mod job;
 mod judge;
 mod kit;
 mod losses;
+mod objects;
 mod patterns;
 mod peers;
+mod pinned;
 mod pipes;
 mod preempt;
 mod probes;
@@ -61,11 +67,13 @@ mod rings;
 mod schema;
 mod sessions;
 mod signals;
+mod stat;
 mod table;
 mod theft;
 mod trace;
 mod types;
 mod unmap;
+mod usdt;
 mod verifier;
 mod wild;
 
@@ -91,6 +99,10 @@ const TESTS: &[&[Test]] = &[
     theft::TESTS,
     rights::TESTS,
     refusals::TESTS,
+    objects::TESTS,
+    hostile::TESTS,
+    pinned::TESTS,
+    usdt::TESTS,
     doctor::TESTS,
     returns::TESTS,
     fields::TESTS,
@@ -103,6 +115,7 @@ const TESTS: &[&[Test]] = &[
     patterns::TESTS,
     pipes::TESTS,
     signals::TESTS,
+    stat::TESTS,
 ];
 
 fn main() -> ExitCode {

@@ -1,6 +1,7 @@
 //! Many probes by one spec: what a pattern finds, what is refused of it, and what that costs.
 
 use crate::context::Context;
+use crate::program::{self, RECURSIVE, TARGET};
 use crate::table::{Outcome, Test};
 use crate::trace::Trace;
 use std::collections::BTreeMap;
@@ -14,6 +15,7 @@ pub const TESTS: &[Test] = &[
     Test::new("patterns::of_fields", of_fields).in_guests(),
     Test::new("patterns::missing_in_its_three_forms", missing_in_its_three_forms).in_guests(),
     Test::new("patterns::many_cost_little_more_than_one", many_cost_little_more_than_one).in_guests(),
+    Test::new("patterns::of_symbols", of_symbols),
     Test::new("patterns::nothing_matches", nothing_matches),
 ];
 
@@ -87,6 +89,22 @@ fn of_fields(ctx: &Context) -> Outcome {
     assert!(!names.contains_key("vfs_statx") && names["vfs_write"] >= 50, "{names:?}\n{said}");
     let to_null = |event: &&crate::trace::Event| event.event == "vfs_write" && event.text("name") == "null";
     assert_eq!(seen.events().filter(to_null).filter(|event| event.arg("count") == 9).count(), 50);
+    Ok(())
+}
+
+/// Functions of a program: their own names, whichever of them shares a program.
+fn of_symbols(ctx: &Context) -> Outcome {
+    let me = ctx.program_path()?;
+    let command: Vec<&str> = [&*me].into_iter().chain(program::args(&["recursion", "3", "10"])).collect();
+    let (enter, back) =
+        (format!("u:{me}:tracer_live_*{{arg0:u64}}"), format!("ur:{me}:tracer_live_*{{ret:u64}}"));
+    let (seen, said) = trace(ctx, &[&enter, &back], &command)?;
+    seen.sound()?;
+    let names = by_name(&seen);
+    assert_eq!(names.get(RECURSIVE), Some(&40), "{said}");
+    assert_eq!(names.get(&*format!("{RECURSIVE}_return")), Some(&40), "{said}");
+    assert_eq!(names.len(), 2, "{names:?}\n{said}");
+    assert!(seen.header.probes.iter().any(|probe| probe.name == TARGET), "{said}");
     Ok(())
 }
 

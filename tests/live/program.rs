@@ -1,7 +1,7 @@
 //! What the tests trace: this program again, doing one known thing.
 //!
-//! JUSTIFICATION: a uprobe needs a function that has a name of its own, and a 32-bit call is an instruction that no
-//! library offers; both are unsafe to write.
+//! JUSTIFICATION: a uprobe needs a function that has a name of its own, and a 32-bit call and a USDT probe are
+//! instructions that no library offers; all are unsafe to write.
 #![allow(unsafe_code)]
 
 use nix::sched::{CpuSet, sched_setaffinity};
@@ -53,6 +53,7 @@ pub fn main() -> Option<ExitCode> {
         }),
         [NAME, "threads", threads, n] => threads_on_one_cpu(number(threads), number(n)),
         [NAME, "wait", file, threads, n] => threads_that_wait(file, number(threads), number(n)),
+        [NAME, "greets", n] => greets(number(n)),
         [NAME, "sockets"] => sockets(),
         [NAME, "compat", n, m] => compat(number(n), number(m)),
         [NAME, ..] => panic!("{words:?} is nothing to do"),
@@ -109,6 +110,54 @@ fn threads_that_wait(file: &str, threads: u64, n: u64) {
             });
         }
     });
+}
+
+/// Passes its USDT probe `tracer_live:greeting` with -1, -2, … -n, and so on.
+fn greets(n: u64) {
+    // Of memory that was just written: a page of the file that nobody has touched cannot be read from a probe.
+    let text = std::ffi::CString::from(c"hello, probe");
+    for i in 1..=n {
+        greeting(-(i as i32), i << 40, &text, &[7, i as u32], (i % 2) as u8);
+    }
+}
+
+/// A USDT probe as <sys/sdt.h> makes one: an instruction that does nothing, and a note that says where it is and
+/// where its arguments are: in registers, in memory, and a constant.
+#[cfg(target_arch = "x86_64")]
+#[inline(never)]
+fn greeting(signed: i32, wide: u64, text: &std::ffi::CStr, memory: &[u32; 2], byte: u8) {
+    // SAFETY: one instruction that does nothing; what is in the sections is read by nobody in this program.
+    unsafe {
+        std::arch::asm!(
+            "990: nop",
+            ".pushsection .note.stapsdt,\"\",\"note\"",
+            ".balign 4",
+            ".4byte 992f-991f, 994f-993f, 3",
+            "991: .asciz \"stapsdt\"",
+            "992: .balign 4",
+            "993: .8byte 990b, _.stapsdt.base, 0",
+            ".asciz \"tracer_live\"",
+            ".asciz \"greeting\"",
+            ".asciz \"-4@%edi 8@%rsi 8@%rdx 4@4(%rcx) 1@%r8b -4@$-9\"",
+            "994: .balign 4",
+            ".popsection",
+            ".ifndef _.stapsdt.base",
+            ".pushsection .stapsdt.base,\"aG\",\"progbits\",.stapsdt.base,comdat",
+            ".weak _.stapsdt.base",
+            ".hidden _.stapsdt.base",
+            "_.stapsdt.base: .space 1",
+            ".size _.stapsdt.base, 1",
+            ".popsection",
+            ".endif",
+            in("edi") signed, in("rsi") wide, in("rdx") text.as_ptr(), in("rcx") memory.as_ptr(),
+            in("r8b") byte, options(readonly, nostack, preserves_flags, att_syntax),
+        );
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn greeting(_: i32, _: u64, _: &std::ffi::CStr, _: &[u32; 2], _: u8) {
+    panic!("the probe is for x86-64 alone");
 }
 
 /// What [`sockets`] connects to, in order; nobody listens there.

@@ -25,7 +25,7 @@ fn lines_are_what_the_schema_says(ctx: &Context) -> Outcome {
         "w=s:write{count}",
     ];
     for form in ["number", "string"] {
-        conform(ctx, &specs, form)?;
+        conform(ctx, &specs, form, &["sockets"])?;
     }
     Ok(())
 }
@@ -35,19 +35,20 @@ fn of_functions(ctx: &Context) -> Outcome {
         ctx,
         &["k:vfs_write", "kr:do_filp_open{ret}", "k:vfs_rea*", "f:vfs_write{file.f_mode,count}"],
         "number",
+        &["calls", "3"],
     )?;
     Ok(())
 }
 
 /// Runs a workload under these specs, and holds each line against the schema of the same specs.
-fn conform(ctx: &Context, specs: &[&str], form: &str) -> Result<()> {
+fn conform(ctx: &Context, specs: &[&str], form: &str, does: &[&str]) -> Result<()> {
     let asked: Vec<&str> = ["schema", "--json-int", form].iter().chain(specs).copied().collect();
     let schema: Value = serde_json::from_str(&ctx.tracer(asked).succeed()?.stdout)?;
     let me = std::env::current_exe()?.display().to_string();
     let words: Vec<&str> = (["run", "-f", "json", "--stats", "50ms", "--json-int", form].iter().copied())
         .chain(specs.iter().copied())
         .chain(["--", &me])
-        .chain(program::args(&["sockets"]))
+        .chain(program::args(does))
         .collect();
     let text = ctx.tracer(words).succeed()?.stdout;
     let mut seen: Vec<String> = Vec::new();

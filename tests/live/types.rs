@@ -22,6 +22,7 @@ pub const TESTS: &[Test] = &[
     Test::new("types::arrays_of_a_record", arrays_of_a_record),
     Test::new("types::numbers_by_hint", numbers_by_hint),
     Test::new("types::negative_numbers_in_predicates", negative_numbers),
+    Test::new("types::names_in_predicates", names_in_predicates),
     Test::new("types::addresses_by_their_symbols", addresses_by_symbols),
 ];
 
@@ -171,6 +172,20 @@ fn negative_numbers(ctx: &Context) -> Outcome {
         assert!(seen.events().all(|event| event.arg("dfd").cast_signed() == -100), "{spec}");
         seen.sound()?;
     }
+    Ok(())
+}
+
+/// A predicate knows the names that a field's values have.
+fn names_in_predicates(ctx: &Context) -> Outcome {
+    let seen =
+        trace(ctx, &["t:sched:sched_switch/prev_state==S || prev_state&D/{prev_state}"], &["sleep", "0.02"])?;
+    assert!(seen.events().any(|event| event.shown("prev_state") == "S"));
+    for event in seen.events() {
+        assert!(event.arg("prev_state") == 1 || event.arg("prev_state") & 2 != 0, "{event:?}");
+    }
+    seen.sound()?;
+    let seen = sockets(ctx, &["s:connect/uservaddr!=0 && addrlen==16/{uservaddr}"])?;
+    assert_eq!(seen.events().map(|event| event.text("uservaddr")).collect::<Vec<_>>(), [CONNECTS[0]]);
     Ok(())
 }
 

@@ -9,11 +9,17 @@ pub use self::{
     function::{explain_absent, function_size},
     host::{kprobes, lockdown, rights},
 };
-use super::{catalogue, hook::Hook, object, spec::Spec};
+use super::{
+    catalogue,
+    hook::{Hook, How},
+    object,
+    spec::Spec,
+};
 use crate::{Error, ErrorKind};
 
 /// The errno of what is forbidden, and no fault of the program's.
 pub const EPERM: i32 = 1;
+const EOPNOTSUPP: i32 = nix::errno::Errno::EOPNOTSUPP as i32;
 
 /// The error for a hook that the kernel refused, with the reason where this host tells it.
 pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
@@ -50,6 +56,14 @@ pub fn explain(spec: &Spec, hook: &Hook, cause: &libbpf_rs::Error) -> Error {
         return why(ErrorKind::Precondition, "this kernel wants CAP_SYS_ADMIN for uprobes").with_help(
             "run as root: kernels from July 2025 on, stable ones too, no longer take CAP_PERFMON",
         );
+    }
+    if matches!(how, How::Usdt { .. }) && os_error(cause).raw_os_error() == Some(EOPNOTSUPP) {
+        return why(
+            ErrorKind::Precondition,
+            "this kernel has no cookies of BPF (they came with 5.15), by which the sites of a program that is \
+             loaded anywhere are told apart",
+        )
+        .with_help("a program linked with -no-pie can be traced here; or put u: on a function near the probe");
     }
     if how.needs_tracefs() && !is_admin() {
         return why(ErrorKind::Precondition, "tracefs belongs to root")

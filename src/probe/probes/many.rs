@@ -2,7 +2,10 @@
 
 use libbpf_rs::{Link, MapCore, MapFlags};
 
-use super::{Loaded, Many, Probes, Refused};
+use super::{
+    Loaded, Probes,
+    one::{Many, Refused},
+};
 use crate::{
     Error, Result,
     probe::{
@@ -11,6 +14,7 @@ use crate::{
         fetch::Plan,
         find::{Found, Refusal},
         hook::{Hook, How},
+        keep::{Keep, kept},
         preflight,
         spec::{Provider, Spec},
     },
@@ -40,7 +44,7 @@ impl Probes {
         }
         if found.shares_programs() {
             let mut done = 0;
-            for group in groups(found, &mut refused) {
+            for group in groups(found, self.keep.as_ref(), &mut refused)? {
                 let size = group.members.len();
                 let mut step = |within: usize| progress(done + within, all);
                 self.attach_group(group, found, &pattern, &mut refused, &mut step)?;
@@ -72,7 +76,7 @@ impl Probes {
         step: &mut dyn FnMut(usize),
     ) -> Result<()> {
         let mut passed_over = Vec::new();
-        let retprobe = matches!(group.hook.how, How::Kretprobe { .. });
+        let retprobe = matches!(group.hook.how, How::Kretprobe { .. } | How::Uretprobe { .. });
         for many in ways(&group, retprobe) {
             let done = self.load(&group.hook, &group.plan, many).and_then(|mut loaded| {
                 let schemas = match many {
@@ -88,7 +92,7 @@ impl Probes {
                         schemas[i].name = name;
                     }
                     if !schemas.is_empty() {
-                        let how = how(many, retprobe);
+                        let how = how(many, &group.hook.how);
                         self.keep(loaded, schemas, how, passed_over, Some(pattern));
                     }
                     return Ok(());
@@ -96,7 +100,7 @@ impl Probes {
                 Err(Refused::Ours(error)) => return Err(error),
                 Err(Refused::Kernels(cause)) => {
                     let cause = preflight::os_error(&cause);
-                    passed_over.push(format!("no {}: {cause}", how(many, retprobe)));
+                    passed_over.push(format!("no {}: {cause}", how(many, &group.hook.how)));
                 }
             }
         }
@@ -113,25 +117,28 @@ impl Probes {
 fn ways(group: &Group, retprobe: bool) -> Vec<Many> {
     let paired = group.hook.pairs(&group.plan);
     let by_address = Many::Addresses(group.members.len());
-    let all = [(Many::Multi, !paired), (Many::Cookies, true), (by_address, !retprobe)];
+    let kernel = group.hook.how.is_kprobe();
+    let all = [(Many::Multi, kernel && !paired), (Many::Cookies, true), (by_address, kernel && !retprobe)];
     all.into_iter().filter_map(|(many, fits)| fits.then_some(many)).collect()
 }
 
-fn how(many: Many, retprobe: bool) -> &'static str {
-    match (many, retprobe) {
-        (Many::Multi, false) => "kprobe.multi",
-        (Many::Multi, true) => "kretprobe.multi",
+fn how(many: Many, how: &How) -> &'static str {
+    match (many, how) {
+        (Many::Multi, How::Kretprobe { .. }) => "kretprobe.multi",
+        (Many::Multi, _) => "kprobe.multi",
         (Many::Addresses(_), _) => "kprobes that are told apart by address",
-        (_, false) => "kprobes",
-        (_, true) => "kretprobes",
+        (_, How::Kretprobe { .. }) => "kretprobes",
+        (_, How::Uprobe { .. }) => "uprobes",
+        (_, How::Uretprobe { .. }) => "uretprobes",
+        _ => "kprobes",
     }
 }
 
 /// Sorts what matches by what is captured of it.
-fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Vec<Group> {
+fn groups(found: &Found, keep: Option<&Keep>, refused: &mut Vec<Refusal>) -> Result<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
-    for (spec, hook) in found.each().iter().zip(found.hooks()) {
-        let (plan, schema) = match capture_shared(spec, &hook) {
+    for (spec, hook) in found.each().iter().zip(found.hooks()?) {
+        let (plan, schema) = match kept(keep, capture_shared(spec, &hook)) {
             Ok(captured) => captured,
             Err(error) => {
                 let text = error.to_string();
@@ -146,7 +153,7 @@ fn groups(found: &Found, refused: &mut Vec<Refusal>) -> Vec<Group> {
             None => groups.push(Group { hook, plan, members: vec![member] }),
         }
     }
-    groups
+    Ok(groups)
 }
 
 fn attach_at_once(loaded: &mut Loaded, group: &mut Group, retprobe: bool) -> libbpf_rs::Result<Vec<Schema>> {

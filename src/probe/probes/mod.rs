@@ -2,6 +2,8 @@
 
 mod loaded;
 mod many;
+mod one;
+mod tallies;
 
 use std::{
     io,
@@ -9,25 +11,23 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-use libbpf_rs::{Link, MapCore, Object, OpenObject, ProgramAttachType, ProgramInput, ProgramMut};
+use libbpf_rs::{Link, MapCore, Object, ProgramInput, ProgramMut};
 
 pub use self::loaded::Loaded;
-use self::loaded::{Links, fdinfo};
+pub(super) use self::one::Refused;
+pub use self::tallies::Row;
+use self::{loaded::fdinfo, one::Many};
 use super::{
-    attach,
     capture::capture,
     counters::Counters,
-    fetch::Plan,
     filter::Filter,
-    find::{Found, Refusal},
+    find::Refusal,
     hook::{Hook, How},
+    keep::{Keep, kept},
     libbpf,
     object::{self, Common},
-    preflight,
-    resolve::resolve,
-    signature,
+    preflight, signature,
     spec::{Provider, Spec},
-    tracefs,
 };
 use crate::{
     Error, ErrorKind, Result,
@@ -46,7 +46,7 @@ const FOLLOWERS: [(&str, &str); 3] = [
 const TEST_RUN_ON_CPU: u32 = 1;
 
 /// A probe that is attached, or was.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Attached {
     /// What its events carry.
     pub schema: Schema,
@@ -68,17 +68,11 @@ pub struct Outcome {
     pub refused: Vec<Refusal>,
 }
 
-/// How one program tells the functions apart that it serves: `TRACER_MANY_*` of `bpf/tracer.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Many {
-    /// It serves one.
-    One,
-    /// By cookies, all attached in one call (kprobe.multi).
-    Multi,
-    /// By cookies, attached one by one.
-    Cookies,
-    /// By their addresses: so many.
-    Addresses(usize),
+impl Outcome {
+    /// Of what has no probes of ours, where `attached` are.
+    pub fn none(attached: usize) -> Outcome {
+        Outcome { attached: attached..attached, refused: Vec::new() }
+    }
 }
 
 /// All programs of a session and the maps they share.
@@ -96,6 +90,8 @@ pub struct Probes {
     /// The most probes, our own included.
     ids: usize,
     run_counts: Option<OwnedFd>,
+    /// What is kept of runs in place of their events.
+    keep: Option<Keep>,
 }
 
 impl Probes {
@@ -104,12 +100,12 @@ impl Probes {
 
     /// Loads our own programs and makes the maps, for up to `probes` probes. With `count_runs` the kernel counts
     /// the runs of BPF programs from before the first can run, as a second source for `fired`; that costs some
-    /// ns a run.
+    /// ns a run. With `keep` nothing is emitted: runs are added to tallies.
     ///
     /// # Errors
     ///
     /// A precondition where this process lacks the capabilities or the kernel cannot load BPF programs.
-    pub fn open(filter: Filter, probes: usize, count_runs: bool) -> Result<Probes> {
+    pub fn open(filter: Filter, probes: usize, count_runs: bool, keep: Option<Keep>) -> Result<Probes> {
         preflight::rights()?;
         // Before anything runs: our own programs are attached below.
         let run_counts = count_runs.then(libbpf::enable_run_counts).transpose().map_err(|e| {
@@ -130,6 +126,7 @@ impl Probes {
                 .map_err(|e| Error::caused(ErrorKind::Runtime, "sizing a BPF map", e))?;
         }
         object::leave_out(&mut open, &["functions", "pairs"])?;
+        Keep::size(keep.as_ref(), &mut open)?;
         object::select(&mut open, "end_marker");
         if filter.follows() {
             FOLLOWERS.iter().for_each(|(name, _)| object::select(&mut open, name));
@@ -162,6 +159,7 @@ impl Probes {
             filter,
             ids,
             run_counts,
+            keep,
         };
         probes.follow()?;
         Ok(probes)
@@ -200,137 +198,6 @@ impl Probes {
         self.array.as_fd()
     }
 
-    /// Resolves, loads and attaches all that a spec matches: the best hooks that this kernel takes. `progress` is
-    /// told how many of how many are done, where there are several.
-    ///
-    /// # Errors
-    ///
-    /// Says why no hook could be attached: the symbol is absent, the kernel has no kprobes, a right is missing. Of
-    /// what a pattern matches some may be refused; that is an error only where all are.
-    pub fn attach(&mut self, found: &Found, progress: &mut dyn FnMut(usize, usize)) -> Result<Outcome> {
-        let first = self.attached.len();
-        let refused = match found.is_pattern() {
-            true => self.attach_all(found, progress)?,
-            false => self.attach_one(found.spec(), None).map(|()| Vec::new())?,
-        };
-        self.forget_last()?;
-        if self.attached.len() == first && !refused.is_empty() {
-            let text = format!("{}: cannot attach: none of {} that match", found.spec(), refused.len());
-            // What is said of most of them.
-            let said = |one: &Refusal| refused.iter().filter(|other| other.why == one.why).count();
-            let most = refused.iter().max_by_key(|one| said(one));
-            let help = most.map(|one| format!("{}: {}", one.name, one.why)).unwrap_or_default();
-            return Err(Error::new(ErrorKind::Attach, text).with_help(help));
-        }
-        Ok(Outcome { attached: first..self.attached.len(), refused })
-    }
-
-    /// Attaches a spec without wildcards.
-    fn attach_one(&mut self, spec: &Spec, pattern: Option<&str>) -> Result<()> {
-        let hooks = resolve(spec)?;
-        let mut passed_over = Vec::new();
-        let last = hooks.len() - 1;
-        for (i, hook) in hooks.iter().enumerate() {
-            match self.try_hook(spec, hook) {
-                Ok((loaded, schema)) => {
-                    self.keep(loaded, vec![schema], &hook.how.to_string(), passed_over, pattern);
-                    return Ok(());
-                }
-                Err(Refused::Ours(error)) => return Err(error),
-                Err(Refused::Kernels(cause)) if i == last || !may_help(&hooks[i..], &cause) => {
-                    return Err(preflight::explain(spec, hook, &cause));
-                }
-                Err(Refused::Kernels(cause)) => passed_over.push(preflight::reason(hook, &cause)),
-            }
-        }
-        Err(Error::new(ErrorKind::Attach, format!("{spec}: this kernel has no hook for it")))
-    }
-
-    /// Takes in what is attached, with the schema of each of its probes.
-    fn keep(
-        &mut self,
-        loaded: Loaded,
-        schemas: Vec<Schema>,
-        how: &str,
-        passed_over: Vec<String>,
-        pattern: Option<&str>,
-    ) {
-        for schema in schemas {
-            self.attached.push(Attached {
-                schema,
-                how: how.to_owned(),
-                passed_over: passed_over.clone(),
-                pattern: pattern.map(str::to_owned),
-            });
-        }
-        self.loaded.push(Loaded { ids: loaded.ids.start..self.attached.len() + 1, ..loaded });
-    }
-
-    fn try_hook(&self, spec: &Spec, hook: &Hook) -> Result<(Loaded, Schema), Refused> {
-        let (plan, mut schema) = capture(spec, hook)?;
-        let mut loaded = self.load(hook, &plan, Many::One)?;
-        let put = |name: &str, how: &How| {
-            let program = loaded.object.progs_mut().find(|p| p.name() == name);
-            program.map(|p| attach::attach(&p, how)).transpose()
-        };
-        // The return first: an entry whose return is not looked at would wait for ever.
-        let both = || -> libbpf_rs::Result<Links> {
-            let back = put(loaded.program, &hook.how)?;
-            let half = hook.how.half().filter(|_| loaded.half.is_some());
-            let entry = half.map(|(name, how)| put(name, &how)).transpose()?.flatten();
-            Ok(Links { entries: entry.into_iter().collect(), returns: back.into_iter().collect() })
-        };
-        // A tracepoint's id is read from tracefs, which may be mounted on that thread alone.
-        let links = if hook.how.needs_tracefs() { tracefs::with(|_| Ok(both()))? } else { both() }?;
-        loaded.links = links;
-        schema.name = self.unused_name(schema.name);
-        Ok((loaded, schema))
-    }
-
-    /// Loads the program of a hook for the next free ids.
-    fn load(&self, hook: &Hook, plan: &Plan, many: Many) -> Result<Loaded, Refused> {
-        let id = self.attached.len() + 1;
-        if id >= self.ids {
-            return Err(Refused::Ours(Error::new(
-                ErrorKind::Runtime,
-                "more probes than the accounts were made for",
-            )));
-        }
-        let program = hook.how.program();
-        let half = hook.how.half().filter(|_| hook.pairs(plan)).map(|(name, _)| name);
-        let mut open = object::open()?;
-        for name in [program].into_iter().chain(half) {
-            object::select(&mut open, name);
-            set_trampoline(&mut open, name, hook)?;
-        }
-        if many == Many::Multi {
-            open.progs_mut()
-                .filter(|p| p.name() == program)
-                .for_each(|mut p| p.set_attach_type(ProgramAttachType::KprobeMulti));
-        }
-        object::share_maps(&mut open, &self.base)?;
-        match many {
-            Many::Addresses(entries) => object::size(&mut open, "functions", entries)?,
-            _ => object::leave_out(&mut open, &["functions"])?,
-        }
-        if half.is_none() {
-            object::leave_out(&mut open, &["pairs"])?;
-        }
-        object::configure(&mut open, &Common { filter: &self.filter, probes: self.ids }, id, |c| {
-            hook.configure(plan, c);
-            c.set_u32("many", many.number());
-        })?;
-        Ok(Loaded {
-            object: open.load()?,
-            program,
-            half,
-            links: Links::default(),
-            ids: id..id + 1,
-            told: None,
-            kprobes: hook.how.is_kprobe(),
-        })
-    }
-
     /// A name that no other probe's events have: what two probes emit must be told apart.
     fn unused_name(&self, name: String) -> String {
         self.unused_name_beside(name, &[])
@@ -355,7 +222,7 @@ impl Probes {
             fields: None,
         };
         let hook = Hook::entry(How::RawTracepoint { name: name.to_owned() }, signature::registers());
-        let (plan, mut schema) = capture(&spec, &hook)?;
+        let (plan, mut schema) = kept(self.keep.as_ref(), capture(&spec, &hook))?;
         let loaded = self.load(&hook, &plan, Many::One).map_err(|refused| match refused {
             Refused::Ours(error) => error,
             Refused::Kernels(cause) => preflight::explain(&spec, &hook, &cause),
@@ -446,57 +313,6 @@ impl Probes {
         let loaded = self.base.progs().filter(|p| p.autoload());
         loaded.map(|p| fdinfo(p.as_fd(), "run_cnt:")).sum()
     }
-}
-
-impl Many {
-    fn number(self) -> u32 {
-        match self {
-            Many::One => 0,
-            Many::Multi | Many::Cookies => 1,
-            Many::Addresses(_) => 2,
-        }
-    }
-}
-
-/// Why a hook did not come about.
-pub(super) enum Refused {
-    /// The kernel or libbpf refused it; another hook may do.
-    Kernels(libbpf_rs::Error),
-    /// Something else is wrong, and no other hook will help.
-    Ours(Error),
-}
-
-impl From<libbpf_rs::Error> for Refused {
-    fn from(error: libbpf_rs::Error) -> Refused {
-        Refused::Kernels(error)
-    }
-}
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Refused {
-        Refused::Ours(error)
-    }
-}
-
-/// Whether the next hook may do where the first was refused: reading arguments in another way helps against the
-/// verifier alone.
-fn may_help(hooks: &[Hook], cause: &libbpf_rs::Error) -> bool {
-    match hooks {
-        [this, next, ..]
-            if this.how.trampoline().is_some() && this.how.trampoline() == next.how.trampoline() =>
-        {
-            preflight::os_error(cause).kind() == io::ErrorKind::PermissionDenied
-                && preflight::os_error(cause).raw_os_error() != Some(preflight::EPERM)
-        }
-        _ => true,
-    }
-}
-
-fn set_trampoline(open: &mut OpenObject, name: &str, hook: &Hook) -> libbpf_rs::Result<()> {
-    let Some(function) = hook.how.trampoline() else { return Ok(()) };
-    open.progs_mut()
-        .filter(|p| p.name() == name)
-        .try_for_each(|mut p| p.set_attach_target(0, Some(function.to_owned())))
 }
 
 pub(super) fn test_run(object: &Object, name: &str, cpu: u32, args: &[u64; 6]) -> io::Result<()> {

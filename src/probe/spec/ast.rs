@@ -20,7 +20,7 @@ pub struct Spec {
     pub offset: u64,
     /// What stood between `/` and `/`: the condition under which it fires.
     pub predicate: Option<Expr>,
-    /// What stood between `{` and `}`; `None` means all parameters, an empty list none.
+    /// What stood between `{` and `}`; `None` means all parameters, as [`Field::all`] does, an empty list none.
     pub fields: Option<Vec<Field>>,
 }
 
@@ -133,6 +133,14 @@ impl Spec {
 }
 
 impl Spec {
+    /// Asks for a field beside those that it shows, unless it does already.
+    pub fn show_too(&mut self, field: Field) {
+        let fields = self.fields.get_or_insert_with(|| vec![Field::all()]);
+        if !fields.contains(&field) {
+            fields.push(field);
+        }
+    }
+
     /// Whether a field or the predicate starts from one of these names.
     pub fn mentions(&self, roots: &[&str]) -> bool {
         let is = |path: &Path| roots.contains(&&*path.root);
@@ -149,6 +157,18 @@ impl Expr {
             Expr::Not(one) => one.any(is),
             Expr::Compare { left, .. } | Expr::In { left, .. } | Expr::Truthy(left) => is(left),
         }
+    }
+}
+
+impl Field {
+    /// `*`: all that is shown where nothing is asked for.
+    pub fn all() -> Field {
+        Field { alias: None, path: Path::of("*"), hint: None }
+    }
+
+    /// Whether it is `*`.
+    pub fn is_all(&self) -> bool {
+        self.path.root == "*"
     }
 }
 

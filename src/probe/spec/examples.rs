@@ -41,6 +41,9 @@ fn plain_specs_are_shown_as_they_are_written() {
         "mine=s:write",
         "k:vfs_read/pid == 42 && count > 4096/{count, path:file.f_path.dentry.d_name.name}",
         "kr:vfs_read{ret, lat}",
+        "k:vfs_read{*, kstack}",
+        "k:vfs_read{kstack, *}",
+        "k:vfs_read{*ptr, *}",
     ] {
         assert_eq!(spec(text).to_string(), text);
     }
@@ -224,12 +227,14 @@ fn what_is_not_served_yet_is_named() {
     for (text, what) in [
         ("k:f", None),
         ("u:/a:f+4", None),
-        ("k:tcp_*", Some("wildcards")),
-        ("t:sch?d:x", Some("wildcards")),
+        ("k:tcp_*", None),
+        ("t:sch?d:x", None),
+        ("u:/a:mall*", None),
+        ("o:x.o:handle_*", Some("wildcards among the programs of an object")),
         ("k:f/pid == 1/", None),
         ("k:f{}", None),
-        ("usdt:/a:p:n", Some("USDT probes (usdt:)")),
-        ("o:x.o", Some("objects (o:)")),
+        ("usdt:/a:p:n", None),
+        ("o:x.o", None),
     ] {
         assert_eq!(unsupported(&spec(text)), what);
     }

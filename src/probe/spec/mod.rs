@@ -12,7 +12,7 @@
 //!           PATH[:HINT] OP VALUE  OP: == != < <= > >= and &, which asks for any of the bits
 //!           PATH[:HINT] in (VALUE, …)
 //! VALUE     -12 0x1f 0o17 017 4K 2M 1G · 10ms (ns us ms s m h) · 'c' · "text" · ENOENT -ENOENT
-//! FIELD     [ALIAS:]PATH[:HINT]
+//! FIELD     [ALIAS:]PATH[:HINT] · * for all that is shown without a list
 //! PATH      [*…][(struct foo *)]ROOT then .member, ->member, [3] · path(PATH)
 //! ```
 //!
@@ -61,15 +61,11 @@ use crate::{Error, Result};
 /// What of a spec this version cannot serve yet, for a message.
 pub fn unsupported(spec: &Spec) -> Option<&'static str> {
     let wild = |text: &str| text.contains(['*', '?']);
-    let in_file = spec.provider.has_path();
-    [
-        (spec.provider == Provider::Usdt, "USDT probes (usdt:)"),
-        (spec.provider == Provider::Object, "objects (o:)"),
-        (wild(&spec.target) && in_file, "wildcards among the symbols of a file"),
-        (wild(&spec.target) && spec.offset != 0, "wildcards with an offset"),
-    ]
-    .into_iter()
-    .find_map(|(used, what)| used.then_some(what))
+    match spec.provider {
+        Provider::Usdt if wild(&spec.target) => Some("wildcards among USDT probes"),
+        Provider::Object if wild(&spec.target) => Some("wildcards among the programs of an object"),
+        _ => None,
+    }
 }
 
 impl FromStr for Spec {

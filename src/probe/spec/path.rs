@@ -10,7 +10,7 @@ use winnow::{
 use super::{
     Field, Hint, Path, Step, constant,
     fault::Fault,
-    lex::{Input, Parsed, blanks, in_name, name, next, place, refuse, rest, took},
+    lex::{Input, Parsed, blanks, in_name, is_blank, name, next, place, refuse, rest, took},
 };
 
 /// The functions that a path can be given to.
@@ -219,8 +219,13 @@ fn hints() -> String {
     format!("hints: {}", Hint::list())
 }
 
-/// `[ALIAS:]PATH[:HINT]`
+/// `[ALIAS:]PATH[:HINT]`, or `*` by itself
 pub fn field(input: &mut Input<'_>) -> Parsed<Field> {
+    let behind = rest(input).strip_prefix('*').map(|behind| behind.trim_start_matches(is_blank));
+    if behind.is_some_and(|behind| behind.is_empty() || behind.starts_with([',', '}'])) {
+        took(input, "*")?;
+        return Ok(Field::all());
+    }
     let in_parenthesis = next(input) == Some('(');
     let first = path(input)?;
     if !took_colon(input)? {

@@ -97,7 +97,7 @@ impl Provider {
     }
 
     /// Whether its scope is the path of a file.
-    pub(super) fn has_path(self) -> bool {
+    pub fn has_path(self) -> bool {
         matches!(self, Provider::Uprobe | Provider::Uretprobe | Provider::Usdt | Provider::Object)
     }
 

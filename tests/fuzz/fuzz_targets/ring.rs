@@ -19,11 +19,15 @@ fn take<const N: usize>(input: &mut &[u8]) -> Option<[u8; N]> {
 fuzz_target!(|input: &[u8]| {
     let mut input = input;
     let Some([size, start, time]) = take(&mut input) else { return };
+    let by_copy = size & 0x80 != 0;
     let size = 64 << (size % 7);
     let start = u64::from(start).wrapping_sub(128).wrapping_mul(8);
     let sample_type = SampleFormat::RAW.sample_type | u64::from(time) << 2 & !(1 << 4);
     let options = Options { sample_type, ..Options::default() };
     let mut mock = Mock::new(0, size, SampleFormat { sample_type, sample_id_all: true }, start);
+    if by_copy {
+        mock.reader = mock.reader.by_copy();
+    }
     while let Some([step, low, high]) = take(&mut input) {
         let number = u64::from(u16::from_le_bytes([low, high]));
         let (now, later) = input.split_at(input.len().min(usize::from(low)));

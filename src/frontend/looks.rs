@@ -1,0 +1,44 @@
+//! The front end where nothing comes by itself: waits for the end, and looks at times in between.
+
+use std::{
+    ops::ControlFlow,
+    time::{Duration, Instant},
+};
+
+use super::{Control, Poller};
+use crate::Result;
+
+/// The longest wait at a time.
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Waits on the calling thread until `control` says stop, it is `until`, or `look` says break. `look` is called in
+/// this interval, where there is one, each time as late as it has to be: what was missed is not made up for.
+///
+/// # Errors
+///
+/// Runtime, where polling fails; else what `look` said.
+pub fn wait(
+    control: &Control,
+    until: Option<Instant>,
+    interval: Option<Duration>,
+    mut look: impl FnMut() -> Result<ControlFlow<()>>,
+) -> Result<()> {
+    let poller = Poller::on(control)?;
+    let after = |now: Instant| interval.and_then(|interval| now.checked_add(interval));
+    let mut next = after(Instant::now());
+    loop {
+        let now = Instant::now();
+        if control.stopping() || until.is_some_and(|until| until <= now) {
+            return Ok(());
+        }
+        if let Some(due) = next.filter(|due| *due <= now) {
+            if look()?.is_break() {
+                return Ok(());
+            }
+            // From when it was due, unless that has gone by again.
+            next = after(due).filter(|next| *next > now).or_else(|| after(now));
+        }
+        let left = |at: Option<Instant>| at.map_or(LONGEST, |at| at.saturating_duration_since(now));
+        poller.wait(left(until).min(left(next)).min(LONGEST), control)?;
+    }
+}
