@@ -344,7 +344,8 @@ impl Plan {
     /// the predicate is judged only then.
     fn judges_task(&self) -> bool {
         let task = UID_AT..Wire::SIZE as u16;
-        self.ops.iter().any(|op| matches!(op, Op::Compare { at, .. } if task.contains(at)))
+        let looks = |op: &Op| matches!(op, Op::Compare { at, .. } | Op::Glob { at, .. } if task.contains(at));
+        self.ops.iter().any(looks)
     }
 
     /// Whether anything starts from an argument.
