@@ -142,6 +142,10 @@ fn largest_of_tracepoints(ctx: &Context) -> Outcome {
     for body in Full::of("p").bodies(&[]) {
         walks.attach(&format!("rt:sched_process_exec{body}"))?;
     }
+    let all = Full::of("p");
+    let fields: Vec<String> = (0..15).map(|i| format!("f{i}:{}", all.number())).collect();
+    let pattern = "*a?b*c?d*e";
+    walks.attach(&format!("rt:sched_process_exec/{}==\"{pattern}\"/{{{}}}", all.name(), fields.join(",")))?;
     // A record's arrays say where they lie and how long they are.
     let bytes = |i: usize| if i < 14 { 144 } else { 1024 };
     let arrays: Vec<String> = (0..15).map(|i| format!("f{i}:filename:buf[{}]", bytes(i))).collect();
