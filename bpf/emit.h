@@ -226,6 +226,17 @@ static __always_inline void set_base(struct tracer_level *level, __u32 i, __u64 
 	*(volatile __u64 *)&level->bases[i & (TRACER_BASES - 1)] = value;
 }
 
+/* Fills in the rest of the head: of the task, by helpers. */
+static __noinline int fill_task(struct tracer_level *level)
+{
+	struct tracer_event *event = &level->event;
+
+	event->uid = bpf_get_current_uid_gid();
+	event->cgroup = bpf_get_current_cgroup_id();
+	bpf_get_current_comm(event->comm, sizeof(event->comm));
+	return 0;
+}
+
 #include "fetch.h"
 #include "tally.h"
 
@@ -248,7 +259,7 @@ static __always_inline struct tracer_level *claim_level(struct tracer_accounts *
 	return level;
 }
 
-/* Fills in all of an event but its fields, which the caller's bases are for. */
+/* Fills in what of an event's head is at hand. */
 static __always_inline void fill_head(struct tracer_level *level, struct ids ids)
 {
 	struct tracer_event *event = &level->event;
@@ -261,9 +272,6 @@ static __always_inline void fill_head(struct tracer_level *level, struct ids ids
 	event->zero = 0;
 	event->tgid = ids.tgid;
 	event->pid = ids.pid;
-	event->uid = bpf_get_current_uid_gid();
-	event->cgroup = bpf_get_current_cgroup_id();
-	bpf_get_current_comm(event->comm, sizeof(event->comm));
 }
 
 /* Begins a run: counts it, and claims a level where its task is wanted and one is free. */
@@ -331,6 +339,8 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 			return 0;
 		}
 	}
+	if (!config.judges_task)
+		fill_task(level);
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < TRACER_FIELDS; i++) {
 		if (i >= config.nfetch)

@@ -237,6 +237,8 @@ static __noinline int judged(struct tracer_level *level)
 {
 	__u64 stack = 0; /* of truths, the newest in bit 0 */
 
+	if (config.judges_task)
+		fill_task(level);
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < TRACER_OPS; i++) {
 		const volatile struct tracer_op *op = &config.ops[i];

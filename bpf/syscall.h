@@ -144,11 +144,10 @@ int half_syscall_kprobe(struct pt_regs *ctx)
 	SEC(TYPE "/sys_exit")                                                                      \
 	int syscall_exit_##NAME(__u64 *ctx)                                                        \
 	{                                                                                          \
-		struct pt_regs *regs = (struct pt_regs *)ctx[0];                                   \
 		struct tracer_accounts *mine;                                                      \
 		struct ids ids;                                                                    \
-		struct tracer_level *level =                                                       \
-			start_syscall(syscall_number_##HOW(regs), &mine, &ids);                    \
+		struct tracer_level *level = start_syscall(                                        \
+			syscall_number_##HOW((struct pt_regs *)ctx[0]), &mine, &ids);              \
                                                                                                    \
 		if (!level)                                                                        \
 			return 0;                                                                  \
@@ -156,7 +155,7 @@ int half_syscall_kprobe(struct pt_regs *ctx)
 		if (!take_half(mine, level, 0))                                                    \
 			return 0;                                                                  \
 		if (!config.pair)                                                                  \
-			syscall_args_##HOW(level, regs);                                           \
+			syscall_args_##HOW(level, (struct pt_regs *)ctx[0]);                       \
 		set_base(level, TRACER_BASE_RET, ctx[1]);                                          \
 		return close_event(ctx, mine, level);                                              \
 	}

@@ -252,6 +252,7 @@ struct tracer_config {
 	__u32 nfetch;	   /* fields to capture */
 	__u32 njudged;	   /* of these, those that come before the predicate */
 	__u32 nops;	   /* operations of the predicate */
+	__u32 judges_task; /* they compare what only helpers tell of the task */
 	__u32 dynamic;	   /* where strings begin in the event: its size without any */
 	__u32 faults_at;   /* the slot of which fields could not be read; 0: none can fail */
 	__u32 builtins;	   /* bases from LAT on that are looked at, a bit each */
@@ -283,5 +284,9 @@ struct tracer_config {
 	struct tracer_op ops[TRACER_OPS];
 	__u64 glob_next[256]; /* of the predicate's one pattern: as comm_next */
 };
+
+_Static_assert(__builtin_offsetof(struct tracer_config, pidns_dev) ==
+		       __builtin_offsetof(struct tracer_config, pad) + sizeof(__u32),
+	       "no hole");
 
 #endif

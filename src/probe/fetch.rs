@@ -16,6 +16,8 @@ pub const STRING: u16 = 256;
 
 /// Where the slots begin that the predicate alone needs.
 const JUDGED: usize = Wire::SIZE + 8 * FIELDS + DYNAMIC + TEXT + 8;
+/// Where `uid`, `cgroup` and `comm` begin in an event, which end its head.
+const UID_AT: u16 = 24;
 /// The base that holds the return value.
 pub const BASE_RET: u8 = 6;
 /// The base of a tracepoint's record.
@@ -317,6 +319,7 @@ impl Plan {
         config.set_u32("nfetch", self.fetches.len() as u32);
         config.set_u32("njudged", self.judged as u32);
         config.set_u32("nops", self.ops.len() as u32);
+        config.set_u32("judges_task", u32::from(self.judges_task()));
         config.set_u32("dynamic", (Wire::SIZE + 8 * self.slots) as u32);
         config.set_u32("faults_at", u32::from(self.faults_at.unwrap_or(0)));
         config.set_u32("builtins", self.builtins());
@@ -337,6 +340,13 @@ impl Plan {
         (BASE_LAT..BASES).filter(|&base| self.uses(base)).fold(0, |bits, base| bits | 1 << base)
     }
 
+    /// Whether the predicate looks at what an event's head tells of the task beside its ids: it is filled in before
+    /// the predicate is judged only then.
+    fn judges_task(&self) -> bool {
+        let task = UID_AT..Wire::SIZE as u16;
+        self.ops.iter().any(|op| matches!(op, Op::Compare { at, .. } if task.contains(at)))
+    }
+
     /// Whether anything starts from an argument.
     pub fn uses_args(&self) -> bool {
         (0..BASE_RET).any(|base| self.uses(base))
@@ -345,5 +355,32 @@ impl Plan {
     /// Whether anything starts from this base.
     pub fn uses(&self, base: u8) -> bool {
         self.fetches.iter().any(|(f, _)| f.base == base)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::capture::HEAD;
+
+    /// What helpers tell of the task is there before a predicate that looks at it, and before no other.
+    #[test]
+    fn a_predicate_on_the_task_is_known() {
+        let judges = |at: u32| {
+            let mut plan = Plan::default();
+            let compare = |at: u32| Op::Compare {
+                at: at as u16,
+                fault: NO_FAULT,
+                mask: u64::MAX,
+                signed: false,
+                constant: 0,
+                want: 2,
+            };
+            [compare(JUDGED as u32), compare(at), Op::And].into_iter().for_each(|op| plan.push(op).unwrap());
+            plan.judges_task()
+        };
+        let known: Vec<&str> = HEAD.iter().filter(|(_, at, _)| judges(*at)).map(|(name, ..)| *name).collect();
+        assert_eq!(known, ["uid", "cgroup", "comm"]);
+        assert!(judges(HEAD[5].1 + 8) && !judges(JUDGED as u32));
     }
 }

@@ -31,6 +31,8 @@ cargo xtask COMMAND
   fuzz [TARGET] [SECS]    run the fuzz targets
   bench peers [--duration 1s] [--rounds 5] [--cpu 0] [--at-least RATIO]
                           our reader against others over one BPF program; with RATIO, fails below it
+  bench fields [--duration 1s] [--rounds 5] [--cpu 0]
+                          what fields and predicates cost a traced call, beside bpftrace on the same probe
   setup [--tests]         install what is missing to build (and to test)
   tidy                    the house rules: imports, unsafe, words, file heads
 ";

@@ -1,11 +1,13 @@
 //! Readers of perf rings against each other: one BPF object, loaded once, and rounds that take turns.
 #![deny(unsafe_code)]
 
+mod fields;
 mod libbpf;
 mod ours;
 mod plain;
 mod round;
 mod table;
+mod tool;
 mod workload;
 
 use anyhow::{Context, Result, bail};
@@ -66,7 +68,17 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<ExitCode> {
-    let asked = Asked::read(std::env::args().skip(1))?;
+    let mut args = std::env::args().skip(1).peekable();
+    if args.next_if_eq("fields").is_some() {
+        let tracer = args.next().context("fields takes the path of the tracer")?;
+        let asked = Asked::read(args)?;
+        if asked.at_least.is_some() {
+            bail!("fields judges nothing: it takes no --at-least");
+        }
+        fields::run(tracer.as_ref(), asked.cpu, asked.duration, asked.rounds)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let asked = Asked::read(args)?;
     workload::keep_off(asked.cpu)?;
     let untraced = workload::untraced(asked.cpu)?;
     let (bench, attached) = Bench::attach(std::process::id())?;

@@ -84,7 +84,7 @@ impl Stage<'_> {
 
     /// Starts the writer.
     pub fn begin(&mut self) -> Result<()> {
-        self.writer = Some(Writer::start(self.cpu)?);
+        self.writer = Some(Writer::start(self.cpu, b"x")?);
         self.cpu_at = thread_cpu();
         self.until = Some(Instant::now() + self.duration);
         Ok(())

@@ -45,7 +45,8 @@ fn by_cpu(round: &Round) -> f64 {
     round.seen.received as f64 / (calls * round.ns / 1e9)
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
+/// The middle of all, or the mean of the two there.
+pub fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut all: Vec<f64> = values.collect();
     all.sort_by(f64::total_cmp);
     let middle = all.len() / 2;

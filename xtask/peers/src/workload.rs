@@ -41,8 +41,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts it.
-    pub fn start(cpu: u32) -> Result<Self> {
+    /// Starts it: each call writes these bytes.
+    pub fn start(cpu: u32, bytes: &'static [u8]) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let mut null = File::options().write(true).open("/dev/null").context("cannot open /dev/null")?;
@@ -55,7 +55,7 @@ impl Writer {
             let (started, cpu_started, mut calls) = (Instant::now(), thread_cpu(), 0);
             while !told.load(Ordering::Relaxed) {
                 for _ in 0..64 {
-                    calls += u64::from(null.write(b"x").is_ok());
+                    calls += u64::from(null.write(bytes).is_ok());
                 }
             }
             Written { calls, time: started.elapsed(), cpu_time: thread_cpu() - cpu_started }
@@ -72,7 +72,7 @@ impl Writer {
 
 /// Nanoseconds a write that nobody traces.
 pub fn untraced(cpu: u32) -> Result<f64> {
-    let writer = Writer::start(cpu)?;
+    let writer = Writer::start(cpu, b"x")?;
     std::thread::sleep(Duration::from_millis(200));
     Ok(writer.stop().ns())
 }
