@@ -286,7 +286,7 @@ struct tracer_config {
 };
 
 _Static_assert(__builtin_offsetof(struct tracer_config, pidns_dev) ==
-		       __builtin_offsetof(struct tracer_config, pad) + sizeof(__u32),
+		       __builtin_offsetof(struct tracer_config, of) + sizeof(struct tracer_number),
 	       "no hole");
 
 #endif
