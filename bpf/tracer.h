@@ -285,8 +285,8 @@ struct tracer_config {
 	__u64 glob_next[256]; /* of the predicate's one pattern: as comm_next */
 };
 
-_Static_assert(__builtin_offsetof(struct tracer_config, by) ==
-		       __builtin_offsetof(struct tracer_config, pad) + sizeof(__u32),
-	       "no hole before what is aligned to eight");
+_Static_assert(__builtin_offsetof(struct tracer_config, pidns_dev) ==
+		       __builtin_offsetof(struct tracer_config, of) + sizeof(struct tracer_number),
+	       "no hole");
 
 #endif

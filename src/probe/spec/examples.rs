@@ -51,6 +51,7 @@ fn plain_specs_are_shown_as_they_are_written() {
         ("vfs_write", "k:vfs_write"),
         ("vfs_read{ret}", "k:vfs_read{ret}"),
         ("vfs_read/comm==\"a:b\"/", "k:vfs_read/comm == \"a:b\"/"),
+        ("k:vfs_write{count}/comm==\"dd\"/", "k:vfs_write/comm == \"dd\"/{count}"),
         ("kprobe:vfs_write", "k:vfs_write"),
         ("a=vfs_write", "a=k:vfs_write"),
         ("object:x.o", "o:x.o"),

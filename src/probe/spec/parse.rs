@@ -147,24 +147,25 @@ fn after_target(input: &mut Input<'_>, spec: &mut Spec) -> Parsed<()> {
     }
     let end = place(input);
     blanks(input)?;
-    if took(input, "/")? {
-        spec.predicate = Some(predicate::closed(input, Some('/'))?);
-        took(input, "/")?;
-        blanks(input)?;
-    }
-    if took(input, "{")? {
-        spec.fields = Some(path::field_list(input)?);
-        blanks(input)?;
+    // Either may come first.
+    for _ in 0..2 {
+        if spec.predicate.is_none() && took(input, "/")? {
+            spec.predicate = Some(predicate::closed(input, Some('/'))?);
+            took(input, "/")?;
+            blanks(input)?;
+        }
+        if spec.fields.is_none() && took(input, "{")? {
+            spec.fields = Some(path::field_list(input)?);
+            blanks(input)?;
+        }
     }
     match (next(input), &spec.predicate, &spec.fields) {
         (None, ..) => Ok(()),
-        (Some('/'), None, Some(_)) => {
-            refuse(place(input), "expected the end", "the predicate stands before the field list")
-        }
         (Some(_), None, None) => {
             let hint = if place(input) > end { "a blank cannot stand in a name" } else { "" };
             refuse(place(input), "expected '/', '{' or the end", hint)
         }
+        (Some(_), None, Some(_)) => refuse(place(input), "expected '/' or the end", ""),
         (Some(_), Some(_), None) => refuse(place(input), "expected '{' or the end", ""),
         _ => refuse(place(input), "expected the end", ""),
     }

@@ -58,7 +58,7 @@ fn refusals_point_at_the_character() {
         ("k:a ‸b", "cannot stand in a name"),
         ("k:a‸-b", "'-' cannot stand in a name"),
         ("k:nf‸:f", "':' cannot stand in a name"),
-        ("k:f{a}‸/pid/", "before the field list"),
+        ("k:f{a}/pid/‸/tid/", "expected the end"),
         ("k:f/pid/‸x", "expected '{' or the end"),
         // Predicates.
         ("k:f/‸/", "expected a condition"),
