@@ -192,10 +192,10 @@ fn a_size_that_two_structs_have(ctx: &Context) -> Outcome {
     let (sink, report) = run(&spec, settings(&[], &[]), 1 << 16, 3)?;
     balanced(&report)?;
     let shown = events(&sink, "by_word");
-    let mut bytes = [100_u32.to_ne_bytes(), 200_u32.to_ne_bytes()].concat();
-    let (name, Bytes(raw)) = &shown[0][0] else { panic!("{shown:?}") };
-    bytes.truncate(raw.len());
-    assert!(name == "raw" && raw.starts_with(&bytes) && raw.len() == 12, "{shown:?}");
+    // CPU by CPU is how they come.
+    let bytes = [100_u32.to_ne_bytes(), 200_u32.to_ne_bytes()].concat();
+    let is_first = |fields: &&[(String, OwnedValue)]| matches!(&fields[0], (name, Bytes(raw)) if name == "raw" && raw.starts_with(&bytes) && raw.len() == 12);
+    assert!(shown.iter().any(is_first), "{shown:?}");
     let said =
         sink.items.iter().filter(|i| matches!(i, Item::Note(text) if text.contains("asked, ringed"))).count();
     assert_eq!((shown.len(), said), (3, 1), "said once: {:?}", sink.items);

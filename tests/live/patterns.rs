@@ -14,7 +14,9 @@ pub const TESTS: &[Test] = &[
     Test::new("patterns::of_returns", of_returns).in_guests(),
     Test::new("patterns::of_fields", of_fields).in_guests(),
     Test::new("patterns::missing_in_its_three_forms", missing_in_its_three_forms).in_guests(),
-    Test::new("patterns::many_cost_little_more_than_one", many_cost_little_more_than_one).in_guests(),
+    Test::new("patterns::many_cost_little_more_than_one", many_cost_little_more_than_one)
+        .in_guests()
+        .seconds(240),
     Test::new("patterns::of_symbols", of_symbols),
     Test::new("patterns::nothing_matches", nothing_matches),
 ];
@@ -69,7 +71,9 @@ fn of_kernel_functions(ctx: &Context) -> Outcome {
 fn of_returns(ctx: &Context) -> Outcome {
     // The latency has each return meet its own entry, of functions that call each other.
     for fields in ["{ret}", "{ret,lat}"] {
-        let (seen, said) = trace(ctx, &[&format!("kr:vfs_*/comm==\"dd\"/{fields}")], &DD)?;
+        // Where nothing tells a program which function it runs for, each has its own: few are enough there.
+        let pattern = if ctx.version() >= (5, 15) { "vfs_*" } else { "vfs_writ*" };
+        let (seen, said) = trace(ctx, &[&format!("kr:{pattern}/comm==\"dd\"/{fields}")], &DD)?;
         seen.sound()?;
         let writes: Vec<_> = seen.events().filter(|event| event.event == "vfs_write_return").collect();
         assert_eq!(writes.len(), 50, "{said}");
@@ -135,7 +139,9 @@ fn many_cost_little_more_than_one(ctx: &Context) -> Outcome {
         Ok((whole, attached.unwrap_or(f64::NAN), ran.stderr))
     };
     let (_, one, said_of_one) = dry("k:tcp_sendmsg")?;
-    let (whole, many, said) = dry("k:tcp_*")?;
+    // One by one hundreds take a minute under emulation, and show no more than some do.
+    let all = if ctx.version() >= (6, 7) { "k:tcp_*" } else { "k:tcp_v4_*" };
+    let (whole, many, said) = dry(all)?;
     eprintln!("{said_of_one}{said}{whole:.1} s in all");
     if said.contains("by kprobe.multi") {
         assert!(many <= 3.0 * one, "{many:.2} s for all, {one:.2} s for one");
