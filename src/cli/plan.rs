@@ -1,6 +1,6 @@
 //! What it means: arguments to the options of a session.
 
-use std::path::Path;
+use std::{os::unix::fs::MetadataExt, path::Path};
 
 use nix::unistd::User;
 use tracer::{
@@ -24,6 +24,19 @@ pub fn specs(asked: &[String]) -> Result<Vec<Spec>> {
     let specs: Vec<Spec> = asked.iter().map(|text| text.parse()).collect::<Result<_>>()?;
     specs.iter().try_for_each(probe::servable)?;
     Ok(specs)
+}
+
+/// Has the files of specs be those that the one process of `-p` sees: in a container a path means another file.
+pub fn within_root(specs: &mut [Spec], pids: &[u32]) {
+    let [pid] = pids else { return };
+    let root = format!("/proc/{pid}/root");
+    let identity = |path: &str| std::fs::metadata(path).ok().map(|m| (m.dev(), m.ino()));
+    if identity(&root) == identity("/") {
+        return;
+    }
+    for spec in specs.iter_mut().filter(|spec| spec.provider.is_in_process() && spec.scope.starts_with('/')) {
+        spec.scope.insert_str(0, &root);
+    }
 }
 
 /// Has every spec show these stacks too.

@@ -23,6 +23,7 @@ use super::{
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Run) -> Result<ExitCode> {
     let mut specs = plan::specs(&args.specs)?;
+    plan::within_root(&mut specs, &args.tasks.pid);
     plan::with_stacks(&mut specs, args.kstack, args.ustack)?;
     plan::objects(args, &specs)?;
     let account = args.user.as_deref().map(plan::account).transpose()?;

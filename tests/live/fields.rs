@@ -104,7 +104,7 @@ fn names_of_files_written(ctx: &Context) -> Outcome {
     let output = format!("of={}", file.display());
     let dd = ["dd", "if=/dev/zero", &output, "bs=512", "count=5", "status=none"];
     let fields = "/comm==\"dd\"/{name:file.f_path.dentry.d_name.name, count}";
-    for provider in ["k", "f"] {
+    for provider in ["k", "f", "fr"] {
         let spec = format!("{provider}:vfs_write{fields}");
         let seen = trace(ctx, &[&spec], &dd)?;
         let named: Vec<(&str, u64)> =

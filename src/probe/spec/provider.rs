@@ -96,6 +96,11 @@ impl Provider {
         matches!(self, Provider::Kretprobe | Provider::Fexit | Provider::Uretprobe)
     }
 
+    /// Whether it hooks what processes run: its path is that of a program or library.
+    pub fn is_in_process(self) -> bool {
+        matches!(self, Provider::Uprobe | Provider::Uretprobe | Provider::Usdt)
+    }
+
     /// Whether its scope is the path of a file.
     pub fn has_path(self) -> bool {
         matches!(self, Provider::Uprobe | Provider::Uretprobe | Provider::Usdt | Provider::Object)
