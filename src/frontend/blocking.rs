@@ -38,7 +38,8 @@ pub fn run<S: Sink>(
     let looped = turn(session, sink, control, until, &mut tick);
     let report = session.stop(sink)?;
     match looped {
-        Ok(()) => Ok(Ended { report, error: None }),
+        // What failed to be written at the very end was not delivered either.
+        Ok(()) => Ok(Ended { report, error: session.take_sink_error() }),
         Err(e) if matches!(e.kind(), ErrorKind::Closed | ErrorKind::Sink) => {
             Ok(Ended { report, error: Some(e) })
         }

@@ -56,9 +56,18 @@ fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Res
     }
     let all = [Asked::all()];
     let mut asked: Vec<(String, Choice, bool)> = Vec::new();
-    for field in spec.fields.as_deref().unwrap_or(&all) {
+    let listed = spec.fields.as_deref().unwrap_or(&all);
+    let by_name: Vec<String> = listed.iter().filter(|f| !f.is_all()).map(shown_as).collect();
+    if let Some((i, twice)) = by_name.iter().enumerate().find(|(i, name)| by_name[..*i].contains(name)) {
+        let why = format!(
+            "two fields are called '{twice}' (field {}): give one another name, as in NAME:PATH",
+            i + 1
+        );
+        return Err(usage(spec, &why));
+    }
+    for field in listed {
         if field.is_all() {
-            let shown = hook.sources.iter().take(hook.shown);
+            let shown = hook.sources.iter().take(hook.shown).filter(|s| !by_name.contains(&s.name));
             asked.extend(shown.map(|s| (s.name.clone(), Choice::Fetched(wanted(s)), false)));
         } else {
             let choice = choose(hook, &field.path, field.hint).map_err(|why| usage(spec, &why))?;
@@ -100,12 +109,15 @@ pub fn capture_shared(spec: &Spec, hook: &Hook) -> Result<(Plan, Schema)> {
         },
     };
     let raw = |source: &Source| Source { fetch: Fetch::value(source.fetch.base), ..source.clone() };
+    let by_name: Vec<String> = spec.fields.iter().flatten().map(shown_as).collect();
+    let unlisted = |s: &Source| !by_name.contains(&s.name);
     let mut sources: Vec<Source> = hook.sources.iter().take(hook.shown).map(raw).collect();
-    let known = sources.len();
+    let (all_known, known) = (sources.len(), sources.iter().filter(|s| unlisted(s)).count());
     if !sources.iter().any(Source::is_return) {
         let registers = Hook::entry(hook.how.clone(), signature::registers()).sources;
-        sources.extend(registers.into_iter().skip(known));
+        sources.extend(registers.into_iter().skip(all_known));
     }
+    sources.retain(unlisted);
     let captured_all = sources.len();
     let all = Hook { shown: captured_all, sources, ..hook.clone() };
     let (plan, mut schema) = captured(spec, &all, |s| Wanted {
@@ -211,7 +223,10 @@ fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, Strin
                 show,
                 type_name: "void *".into(),
             })),
-            false => Err(format!("{} is on no function", hook.how)),
+            false => Err(format!(
+                "{} has no 'func': it is known of kernel functions, and at the entry of a program's",
+                hook.how
+            )),
         };
     }
     if let Some((_, base, kind, show)) = BUILTINS.iter().find(|(n, ..)| *n == name) {

@@ -66,6 +66,10 @@ fn with<R>(path: &Path, ask: impl FnOnce(&Cached<'_>) -> R) -> Result<R> {
     let cannot = |e: Box<dyn std::error::Error + Send + Sync>| {
         Error::caused(ErrorKind::Attach, format!("reading the symbols of {}", path.display()), e)
     };
+    // To open a FIFO is to wait for somebody to write to it.
+    if !fs::metadata(path).map_err(|e| cannot(e.into()))?.is_file() {
+        return Err(cannot("it is no regular file".into()));
+    }
     let file = fs::File::open(path).map_err(|e| cannot(e.into()))?;
     let cache = ReadCache::new(file);
     let file = object::File::parse(&cache).map_err(|e| {

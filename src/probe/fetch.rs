@@ -223,7 +223,11 @@ impl std::fmt::Display for Full {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Full::Fields => write!(f, "more than {FIELDS} fields, those of the predicate included"),
-            Full::Slots => write!(f, "more than {FIELDS} slots of eight bytes"),
+            Full::Slots => write!(
+                f,
+                "more than {FIELDS} slots of eight bytes: a number takes one, a compared string one for each eight \
+                 bytes of what it is compared with"
+            ),
             Full::Text => write!(f, "strings and buffers of more than {} bytes together", DYNAMIC + TEXT),
             Full::Patterns => write!(f, "more than one pattern with a '*' before its end in a predicate"),
             Full::Ops => write!(f, "a predicate of more than {OPS} operations"),

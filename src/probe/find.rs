@@ -86,7 +86,7 @@ pub fn find(spec: &Spec) -> Result<Found> {
     match found.each.is_empty() {
         false => Ok(found),
         true => Err(Error::new(ErrorKind::Attach, format!("{spec}: cannot attach: {}", found.why_none()))
-            .with_help(format!("tracer list '{}:{}' shows what there is", spec.provider.short(), pattern))),
+            .with_help(format!("tracer list '{}' shows what there is", found.bare()))),
     }
 }
 
@@ -129,6 +129,11 @@ impl Found {
         }
         let one = |spec: &Spec| Ok(capture(spec, &resolve(spec)?.swap_remove(0))?.1);
         self.each.iter().map(one).collect()
+    }
+
+    /// The spec without all that stands behind its target.
+    fn bare(&self) -> Spec {
+        Spec { name: None, predicate: None, fields: None, ..self.spec.clone() }
     }
 
     /// Whether one program can serve several of what was found.

@@ -36,7 +36,11 @@ struct Operand {
 ///
 /// Why it cannot be judged: a field that is not there, a comparison that has no meaning, no room.
 pub fn compile(plan: &mut Plan, predicate: &Expr, hook: &Hook) -> Result<(), String> {
-    Judge { plan, hook, seen: Vec::new() }.expression(predicate)
+    // A pattern takes what room all else leaves, so that is found out first.
+    let mut trial = plan.clone();
+    Judge { plan: &mut trial, hook, seen: Vec::new(), pattern_words: 1 }.expression(predicate)?;
+    let pattern_words = 1 + trial.own_left();
+    Judge { plan, hook, seen: Vec::new(), pattern_words }.expression(predicate)
 }
 
 struct Judge<'a> {
@@ -44,6 +48,8 @@ struct Judge<'a> {
     hook: &'a Hook,
     /// Numbers that were asked for before.
     seen: Vec<(Path, Option<Hint>, Operand)>,
+    /// How many words of a string a pattern is matched with.
+    pattern_words: usize,
 }
 
 impl Judge<'_> {
@@ -247,7 +253,7 @@ impl Judge<'_> {
         })?;
         let words = match capture::choose(self.hook, path, hint)? {
             Choice::Head { kind, .. } => kind.size() / 8,
-            Choice::Fetched(_) => self.plan.own_left(),
+            Choice::Fetched(_) => self.pattern_words,
         };
         let (at, fault) = self.text_operand(path, hint, words.max(1))?;
         let size = 8 * words as u16;

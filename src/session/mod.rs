@@ -109,6 +109,8 @@ pub struct Session {
     generation: u64,
     ring_refused: bool,
     report: Option<Report>,
+    /// What the sink said first when it was to end.
+    sink_error: Option<Error>,
 }
 
 impl Session {
@@ -143,6 +145,7 @@ impl Session {
             generation: 0,
             ring_refused: false,
             report: None,
+            sink_error: None,
         })
     }
 
@@ -315,6 +318,11 @@ impl Session {
         books::report(self, sink, tail)
     }
 
+    /// What the sink said when it was to end, if it failed then; a stop itself does not fail for that.
+    pub fn take_sink_error(&mut self) -> Option<Error> {
+        self.sink_error.take()
+    }
+
     /// Ends the trace: detaches, reads every ring to its proved end, settles the sink, checks the books, and
     /// tells the sink the footer. Waits for the sink up to [`Options::stop_bound`]. Twice is fine.
     ///
@@ -346,10 +354,12 @@ impl Session {
                 let _ = sink.gap(gap);
             }
         }
-        let _ = sink.settle(self.options.stop_bound);
+        self.sink_error = sink.settle(self.options.stop_bound).err();
         let mut report = books::report(self, sink, marks.tail.clone());
         report.identities = books::check(self, &report, &marks);
-        let _ = sink.footer(&report);
+        if let Err(error) = sink.footer(&report) {
+            self.sink_error.get_or_insert(error);
+        }
         self.report = Some(report.clone());
         match self.rings.close().and(self.foreign.close()) {
             // Who has given up the right to empty a slot leaves that to the kernel: the array ends with us.

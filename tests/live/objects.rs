@@ -18,6 +18,11 @@ pub const TESTS: &[Test] = &[
     Test::new("objects::events_by_tag_word_and_size", events_by_tag_word_and_size),
     Test::new("objects::a_program_by_name", a_program_by_name).in_guests(),
     Test::new("objects::losses_are_told_map_by_map", losses_are_told_map_by_map),
+    Test::new(
+        "objects::variables_of_an_object_that_nobody_linked",
+        variables_of_an_object_that_nobody_linked,
+    )
+    .on_host(),
     Test::new("objects::a_size_that_two_structs_have", a_size_that_two_structs_have),
     Test::new("objects::oversized_outputs_do_no_harm", oversized_outputs_do_no_harm),
     Test::new("objects::beside_probes_of_ours", beside_probes_of_ours),
@@ -186,6 +191,38 @@ fn losses_are_told_map_by_map(ctx: &Context) -> Outcome {
     }
     Ok(())
 }
+
+/// An object as the compiler alone leaves it: where its variables lie is for whoever opens it to find.
+fn variables_of_an_object_that_nobody_linked(ctx: &Context) -> Outcome {
+    let (source, object) = (ctx.scratch.join("plain.bpf.c"), ctx.scratch.join("plain.bpf.o"));
+    std::fs::write(&source, PLAIN)?;
+    let args = ["-g", "-O2", "-target", "bpf", "-c"].map(std::ffi::OsString::from).to_vec();
+    let files = [source.into_os_string(), "-o".into(), object.clone().into_os_string()];
+    ctx.job("clang", args.into_iter().chain(files)).succeed()?;
+    let spec = format!("o:{}", object.display());
+    let words = ["run", "-f", "json", "--set", "second=7", "--set", "third=9", &spec, "--", "true"];
+    let seen = crate::trace::Trace::read(&ctx.tracer(words).succeed()?.stdout)?;
+    let first = seen.events().next().expect("an exec");
+    assert_eq!((first.arg("a"), first.arg("b"), first.arg("c")), (1, 7, 9), "{first:?}");
+    seen.balanced()
+}
+
+/// Emits its three variables at each exec.
+const PLAIN: &str = r#"
+#define SEC(name) __attribute__((section(name), used))
+struct event { unsigned int a, b, c; };
+struct { int (*type)[4]; int (*key_size)[4]; int (*value_size)[4]; } events SEC(".maps");
+static long (*output)(void *, void *, unsigned long long, void *, unsigned long long) = (void *)25;
+const volatile unsigned int first = 1, second = 2, third = 3;
+SEC("raw_tp/sched_process_exec") int on_exec(void *ctx)
+{
+	struct event event = {first, second, third};
+	output(ctx, &events, 0xffffffffULL, &event, sizeof(event));
+	return 0;
+}
+struct event *unused_event;
+char LICENSE[] SEC("license") = "GPL";
+"#;
 
 fn a_size_that_two_structs_have(ctx: &Context) -> Outcome {
     let spec = format!("o:{}", file(ctx, THREE)?.display());

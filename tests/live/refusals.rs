@@ -20,7 +20,7 @@ fn refused(ctx: &Context, words: &[&str], code: i32, says: &[&str]) -> Outcome {
 }
 
 fn usage(ctx: &Context) -> Outcome {
-    let cases: [(&[&str], &[&str]); 22] = [
+    let cases: [(&[&str], &[&str]); 23] = [
         (&["-m", "0"], &["0 bytes", "4096"]),
         (&["-m", "12Q"], &["Q", "size"]),
         (&["-m", "nothing"], &["size"]),
@@ -43,6 +43,7 @@ fn usage(ctx: &Context) -> Outcome {
         (&["s:write/count==\"x\"/"], &["no string"]),
         (&["rt:sched_process_exec{p.comn}"], &["task_struct", "comm"]),
         (&["k:vfs_*+4"], &["wildcards"]),
+        (&["s:write{a:fd, a:count}"], &["two fields", "'a'"]),
     ];
     for (words, says) in cases {
         refused(ctx, words, 2, says)?;

@@ -65,10 +65,17 @@ impl ForeignObject {
         let mut open = open(path).map_err(why)?;
         choose_programs(&mut open, spec)?;
         let mut used = Vec::new();
-        for (name, value) in &settings.set {
-            let set = |btf| variables::set(&mut open, btf, name, value);
-            if btf.as_ref().map_or(Ok(false), set).map_err(|e| why(format!("--set {name}: {e}")))? {
-                used.push(name.clone());
+        if !settings.set.is_empty() {
+            // The compiler leaves the places of variables to whoever opens the object: those of the file's own BTF
+            // are all 0.
+            let bytes = std::fs::read(path).map_err(|e| why(format!("reading it: {e}")))?;
+            let placed = Btf::from_raw("object", &bytes).ok().flatten();
+            for (name, value) in &settings.set {
+                let set = |btf: &Btf<'_>| variables::set(&mut open, btf, name, value);
+                let set = placed.as_ref().map_or(Ok(false), set);
+                if set.map_err(|e| why(format!("--set {name}: {e}")))? {
+                    used.push(name.clone());
+                }
             }
         }
         let mut read = Vec::new();
@@ -172,7 +179,12 @@ pub fn variables_like(path: &Path, name: &str) -> String {
 /// An object's BTF, or that of a file of BTF alone; `None` where it has none.
 pub fn read_btf(path: &Path) -> Result<Option<Btf<'static>>, String> {
     object::listen();
-    std::fs::File::open(path).map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    let cannot = |e: std::io::Error| format!("cannot read {}: {e}", path.display());
+    // To open a FIFO is to wait for somebody to write to it.
+    if !std::fs::metadata(path).map_err(cannot)?.is_file() {
+        return Err(format!("{} is no regular file", path.display()));
+    }
+    std::fs::File::open(path).map_err(cannot)?;
     object::take_said();
     let Ok(btf) = Btf::from_path(path) else { return Ok(None) };
     // What is followed without end would be followed by libbpf too.
