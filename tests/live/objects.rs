@@ -201,10 +201,10 @@ fn variables_of_an_object_that_nobody_linked(ctx: &Context) -> Outcome {
     ctx.job("clang", args.into_iter().chain(files)).succeed()?;
     let spec = format!("o:{}", object.display());
     let words = ["run", "-f", "json", "--set", "second=7", "--set", "third=9", &spec, "--", "true"];
-    let seen = crate::trace::Trace::read(&ctx.tracer(words).succeed()?.stdout)?;
-    let first = seen.events().next().expect("an exec");
-    assert_eq!((first.arg("a"), first.arg("b"), first.arg("c")), (1, 7, 9), "{first:?}");
-    seen.balanced()
+    let ran = ctx.tracer(words).succeed()?;
+    assert!(ran.stdout.contains(r#""args":{"a":1,"b":7,"c":9}"#), "{ran}");
+    assert!(ran.stdout.contains(r#""balanced":true"#), "{ran}");
+    Ok(())
 }
 
 /// Emits its three variables at each exec.
