@@ -1,6 +1,7 @@
 //! Many probes by one spec: what a pattern finds, what is refused of it, and what that costs.
 
 use crate::context::Context;
+use crate::fail;
 use crate::program::{self, RECURSIVE, TARGET};
 use crate::table::{Outcome, Test};
 use crate::trace::Trace;
@@ -138,15 +139,20 @@ fn many_cost_little_more_than_one(ctx: &Context) -> Outcome {
         let attached = line.rsplit(", in ").next().and_then(|time| time.strip_suffix(" s")?.parse().ok());
         Ok((whole, attached.unwrap_or(f64::NAN), ran.stderr))
     };
-    let (_, one, said_of_one) = dry("k:tcp_sendmsg")?;
     // One by one hundreds take a minute under emulation, and show no more than some do.
     let all = if ctx.version() >= (6, 7) { "k:tcp_*" } else { "k:tcp_v4_*" };
-    let (whole, many, said) = dry(all)?;
-    eprintln!("{said_of_one}{said}{whole:.1} s in all");
-    if said.contains("by kprobe.multi") {
-        assert!(many <= 3.0 * one, "{many:.2} s for all, {one:.2} s for one");
+    // Whatever else the host does at that moment is in each time: the bound is to hold in one of three turns.
+    let mut turns = Vec::new();
+    for _ in 0..3 {
+        let (_, one, said_of_one) = dry("k:tcp_sendmsg")?;
+        let (whole, many, said) = dry(all)?;
+        eprintln!("{said_of_one}{said}{whole:.1} s in all");
+        if !said.contains("by kprobe.multi") || many <= 3.0 * one {
+            return Ok(());
+        }
+        turns.push((many, one));
     }
-    Ok(())
+    fail!("seconds for all and for one: {turns:?}");
 }
 
 fn nothing_matches(ctx: &Context) -> Outcome {
