@@ -33,7 +33,7 @@ fn lines_are_what_the_schema_says(ctx: &Context) -> Outcome {
 fn of_functions(ctx: &Context) -> Outcome {
     conform(
         ctx,
-        &["k:vfs_write", "kr:do_filp_open{ret}", "k:vfs_rea*", "f:vfs_write{file.f_mode,count}"],
+        &["k:vfs_write", crate::types::opener(ctx), "k:vfs_rea*", "f:vfs_write{file.f_mode,count}"],
         "number",
         &["calls", "3"],
     )?;
