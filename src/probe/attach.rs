@@ -4,14 +4,15 @@ use libbpf_rs::{KprobeMultiOpts, Link, ProgramMut, UprobeOpts};
 
 use super::{hook::How, libbpf};
 
-/// Attaches a loaded program where `how` says.
-pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
+/// Attaches a loaded program where `how` says; where it is one of many functions, as the one that this cookie tells.
+pub fn attach(program: &ProgramMut<'_>, how: &How, cookie: u64) -> libbpf_rs::Result<Link> {
     match how {
-        How::Kprobe { symbol, offset: 0 } | How::SyscallKprobe { symbol } => {
-            program.attach_kprobe(false, symbol)
+        How::Kprobe { symbol, offset } => {
+            Ok(libbpf::attach_kprobe_at(program, symbol, *offset, false, cookie)?)
         }
-        How::Kprobe { symbol, offset } => Ok(libbpf::attach_kprobe_at(program, symbol, *offset, false, 0)?),
-        How::Kretprobe { symbol } | How::SyscallKretprobe { symbol } => program.attach_kprobe(true, symbol),
+        How::Kretprobe { symbol } => Ok(libbpf::attach_kprobe_at(program, symbol, 0, true, cookie)?),
+        How::SyscallKprobe { symbol } => program.attach_kprobe(false, symbol),
+        How::SyscallKretprobe { symbol } => program.attach_kprobe(true, symbol),
         How::Fentry { .. }
         | How::Fexit { .. }
         | How::SyscallFentry { .. }
@@ -24,8 +25,8 @@ pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
         How::RawTracepoint { name } => program.attach_raw_tracepoint(name),
         How::SyscallRawTp { .. } => program.attach_raw_tracepoint("sys_enter"),
         How::SyscallExitRawTp { .. } => program.attach_raw_tracepoint("sys_exit"),
-        How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false, 0),
-        How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true, 0),
+        How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false, cookie),
+        How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true, cookie),
         How::Usdt { path, name } => {
             let (provider, name) = name.split_once(':').unwrap_or(("", name));
             program.attach_usdt(ALL, path, provider, name)
@@ -35,18 +36,6 @@ pub fn attach(program: &ProgramMut<'_>, how: &How) -> libbpf_rs::Result<Link> {
 
 /// Every process that runs the file; which of them are wanted is the filter's to say.
 const ALL: i32 = -1;
-/// Attaches a loaded program to a function, as the one of many that this cookie tells.
-pub fn attach_as(program: &ProgramMut<'_>, how: &How, cookie: u64) -> libbpf_rs::Result<Link> {
-    match how {
-        How::Kprobe { symbol, offset } => {
-            Ok(libbpf::attach_kprobe_at(program, symbol, *offset, false, cookie)?)
-        }
-        How::Kretprobe { symbol } => Ok(libbpf::attach_kprobe_at(program, symbol, 0, true, cookie)?),
-        How::Uprobe { path, symbol, offset } => uprobe(program, path, symbol, *offset, false, cookie),
-        How::Uretprobe { path, symbol } => uprobe(program, path, symbol, 0, true, cookie),
-        other => attach(program, other),
-    }
-}
 
 /// Attaches a loaded program to all these functions at once, each with its place among them as its cookie.
 pub fn attach_multi(

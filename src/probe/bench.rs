@@ -53,7 +53,7 @@ impl Bench {
             match Bench::load(&[name, "bench_output"], tgid, how.trampoline()).and_then(|mut bench| {
                 let program = bench.object.progs_mut().find(|p| p.name() == name);
                 bench.link =
-                    program.map(|p| attach::attach(&p, &how)).transpose().map_err(Refused::Kernels)?;
+                    program.map(|p| attach::attach(&p, &how, 0)).transpose().map_err(Refused::Kernels)?;
                 Ok(bench)
             }) {
                 Ok(bench) => return Ok((bench, how.to_string())),

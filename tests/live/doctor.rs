@@ -2,6 +2,7 @@
 
 use crate::context::Context;
 use crate::job::Ran;
+use crate::rights::nobody;
 use crate::table::{Kernel, Outcome, Test, Variant};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -92,17 +93,9 @@ fn what_it_says_a_run_says(ctx: &Context) -> Outcome {
 
 /// The doctor as nobody, with these capabilities alone.
 fn as_nobody(ctx: &Context, capabilities: &str, words: &[&str]) -> Result<Ran> {
-    let (inherited, ambient) =
-        (format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}"));
-    let tracer = ctx.tracer_path().display().to_string();
-    let mut all = vec!["--reuid=65534", "--regid=65534", "--clear-groups"];
-    if !capabilities.is_empty() {
-        all.extend([&*inherited, &*ambient]);
-    }
-    all.extend([&*tracer, "doctor", "--json"]);
-    all.extend(words);
+    let all = nobody(ctx, capabilities, &[&["doctor", "--json"], words].concat());
     // No more than what perf_event_mlock_kb gives everybody, so that the arithmetic is the same everywhere.
-    ctx.job("prlimit", ["--memlock=0", "setpriv"].into_iter().chain(all)).run()
+    ctx.job("prlimit", ["--memlock=0", "setpriv"].map(str::to_owned).into_iter().chain(all)).run()
 }
 
 fn without_capabilities(ctx: &Context) -> Outcome {

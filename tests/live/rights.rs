@@ -18,20 +18,25 @@ pub const TESTS: &[Test] = &[
     Test::new("rights::lockdown", lockdown).with(Variant::Lockdown),
 ];
 
-/// The tracer as nobody, with these capabilities alone.
-fn as_nobody(ctx: &Context, capabilities: &str, words: &[&str]) -> Result<Ran> {
-    let (inherited, ambient) =
-        (format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}"));
-    let tracer = ctx.tracer_path().display().to_string();
-    let mut all = vec!["--reuid=65534", "--regid=65534", "--clear-groups"];
+/// What `setpriv` is told to start the tracer as nobody, with these capabilities alone.
+pub fn nobody(ctx: &Context, capabilities: &str, words: &[&str]) -> Vec<String> {
+    let mut all = ["--reuid=65534", "--regid=65534", "--clear-groups"].map(str::to_owned).to_vec();
     if !capabilities.is_empty() {
-        all.extend([&*inherited, &*ambient]);
+        all.extend([format!("--inh-caps={capabilities}"), format!("--ambient-caps={capabilities}")]);
     }
-    all.extend([&*tracer, "run", "-f", "json"]);
-    all.extend(words);
+    all.push(ctx.tracer_path().display().to_string());
+    all.extend(words.iter().map(|word| (*word).to_owned()));
+    all
+}
+
+/// A run as nobody, with these capabilities alone.
+fn as_nobody(ctx: &Context, capabilities: &str, words: &[&str]) -> Result<Ran> {
+    let all = nobody(ctx, capabilities, &[&["run", "-f", "json"], words].concat());
     // Kernels before 5.11 count BPF maps as locked memory.
     if ctx.version() < (5, 11) {
-        return ctx.job("prlimit", ["--memlock=67108864", "setpriv"].into_iter().chain(all)).run();
+        return ctx
+            .job("prlimit", ["--memlock=67108864", "setpriv"].map(str::to_owned).into_iter().chain(all))
+            .run();
     }
     ctx.job("setpriv", all).run()
 }

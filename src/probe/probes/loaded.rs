@@ -12,6 +12,8 @@ use libbpf_rs::{
     query::{LinkTypeInfo, PerfEventType},
 };
 
+use crate::probe::{attach, hook::How};
+
 /// `sizeof(struct tracer_key)` in `bpf/tracer.h`
 const PAIR_KEY: usize = 16;
 
@@ -34,6 +36,19 @@ pub struct Loaded {
 impl Loaded {
     fn programs(&self) -> impl Iterator<Item = Program<'_>> {
         self.object.progs().filter(|p| p.name() == self.program || self.half.is_some_and(|h| p.name() == h))
+    }
+
+    /// Attaches its programs, with this cookie: what holds the entry, where there is one, and what holds the rest.
+    ///
+    /// The return comes before the entry: an entry whose return is not looked at would wait for ever.
+    pub(super) fn attach(&self, how: &How, cookie: u64) -> libbpf_rs::Result<(Option<Link>, Option<Link>)> {
+        let put = |name: &str, how: &How| {
+            let program = self.object.progs_mut().find(|p| p.name() == name);
+            program.map(|p| attach::attach(&p, how, cookie)).transpose()
+        };
+        let back = put(self.program, how)?;
+        let half = how.half().filter(|_| self.half.is_some());
+        Ok((half.map(|(name, how)| put(name, &how)).transpose()?.flatten(), back))
     }
 
     /// Detaches it. What its links tell is asked before.

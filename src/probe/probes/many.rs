@@ -1,6 +1,6 @@
 //! Many functions by few programs: those of which the same is captured share one.
 
-use libbpf_rs::{Link, MapCore, MapFlags};
+use libbpf_rs::{MapCore, MapFlags};
 
 use super::{
     Loaded, Probes,
@@ -190,7 +190,7 @@ fn attach_in_turn(
                 continue;
             }
         }
-        match attach_both(loaded, &how, many, nth) {
+        match loaded.attach(&how, if many == Many::Cookies { nth as u64 } else { 0 }) {
             Ok((entry, back)) => {
                 loaded.links.entries.extend(entry);
                 loaded.links.returns.extend(back);
@@ -200,21 +200,4 @@ fn attach_in_turn(
         }
     }
     schemas
-}
-
-/// The return before the entry: an entry whose return is not looked at would wait for ever.
-fn attach_both(
-    loaded: &Loaded,
-    how: &How,
-    many: Many,
-    nth: usize,
-) -> libbpf_rs::Result<(Option<Link>, Option<Link>)> {
-    let cookie = if many == Many::Cookies { nth as u64 } else { 0 };
-    let put = |name: &str, how: &How| {
-        let program = loaded.object.progs_mut().find(|p| p.name() == name);
-        program.map(|p| attach::attach_as(&p, how, cookie)).transpose()
-    };
-    let back = put(loaded.program, how)?;
-    let half = how.half().filter(|_| loaded.half.is_some());
-    Ok((half.map(|(name, how)| put(name, &how)).transpose()?.flatten(), back))
 }

@@ -8,11 +8,10 @@ use super::{Attached, Loaded, Outcome, Probes, loaded::Links};
 use crate::{
     Error, ErrorKind, Result,
     probe::{
-        attach,
         capture::capture,
         fetch::Plan,
         find::{Found, Refusal},
-        hook::{Hook, How},
+        hook::Hook,
         keep::{Keep, kept},
         object::{self, Common},
         preflight,
@@ -106,20 +105,13 @@ impl Probes {
     fn try_hook(&self, spec: &Spec, hook: &Hook) -> Result<(Loaded, Schema), Refused> {
         let (plan, mut schema) = kept(self.keep.as_ref(), capture(spec, hook))?;
         let mut loaded = self.load(hook, &plan, Many::One)?;
-        let put = |name: &str, how: &How| {
-            let program = loaded.object.progs_mut().find(|p| p.name() == name);
-            program.map(|p| attach::attach(&p, how)).transpose()
-        };
-        // The return first: an entry whose return is not looked at would wait for ever.
-        let both = || -> libbpf_rs::Result<Links> {
-            let back = put(loaded.program, &hook.how)?;
-            let half = hook.how.half().filter(|_| loaded.half.is_some());
-            let entry = half.map(|(name, how)| put(name, &how)).transpose()?.flatten();
-            Ok(Links { entries: entry.into_iter().collect(), returns: back.into_iter().collect() })
-        };
         // A tracepoint's id is read from tracefs, which may be mounted on that thread alone.
-        let links = if hook.how.needs_tracefs() { tracefs::with(|_| Ok(both()))? } else { both() }?;
-        loaded.links = links;
+        let (entry, back) = match hook.how.needs_tracefs() {
+            true => tracefs::with(|_| Ok(loaded.attach(&hook.how, 0)))?,
+            false => loaded.attach(&hook.how, 0),
+        }?;
+        loaded.links.entries.extend(entry);
+        loaded.links.returns.extend(back);
         schema.name = self.unused_name(schema.name);
         Ok((loaded, schema))
     }
