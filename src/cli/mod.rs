@@ -18,6 +18,7 @@ mod plan;
 mod read;
 mod run;
 mod schema;
+mod script;
 mod signal;
 mod stat;
 mod status;
@@ -58,6 +59,7 @@ pub fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::Script(args) => script::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Schema(args) => schema::run(&args),

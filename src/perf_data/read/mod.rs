@@ -23,7 +23,7 @@ mod source;
 pub use events::{EventInfo, Events};
 pub use head::{FileHead, Head, Section};
 pub use info::{Info, Note, Notes};
-pub use reader::Reader;
+pub use reader::{Next, Reader};
 pub use record::Record;
 pub use sample::{Count, Counts, Registers, Sample, Words, more};
 pub use sorted::{Limits, Sorted};

@@ -91,9 +91,11 @@ impl<'a> Reader<'a> {
     ///
     /// What reading a pipe fails with.
     #[inline]
-    pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
+    pub fn next_record(&mut self) -> Result<Option<Next<'_>>> {
         Ok(match self.step()? {
-            Some((part, place)) => Some(self.parts[part].record(&place)),
+            Some((part, place)) => {
+                Some(Next { record: self.parts[part].record(&place), info: &self.info, time: None })
+            }
             None => None,
         })
     }
@@ -119,6 +121,17 @@ impl<'a> Reader<'a> {
     pub(super) fn parts(&self) -> &[Part<'a>] {
         &self.parts
     }
+}
+
+/// A record, with what is known of the recording by then.
+#[derive(Clone, Copy, Debug)]
+pub struct Next<'r> {
+    /// The record.
+    pub record: Record<'r>,
+    /// What is known.
+    pub info: &'r Info,
+    /// The time that it was put in order by; `None` of one that was not.
+    pub time: Option<u64>,
 }
 
 /// The last of the kernel's kinds that is known.

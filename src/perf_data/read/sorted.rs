@@ -7,7 +7,7 @@
 //! **Invariants.** What is held is bounded ([`Limits`]); where the bound was met, records may come late, and that is
 //! counted. Of a file that is all there nothing is copied.
 
-use super::{Info, Reader, Record, part::Place};
+use super::{Info, Next, Reader, Record, part::Place};
 use crate::error::Result;
 use crate::perf_data::{Endian, kind};
 
@@ -92,22 +92,14 @@ impl<'a> Sorted<'a> {
     /// # Errors
     ///
     /// What reading a pipe fails with.
-    pub fn next_record(&mut self) -> Result<Option<Record<'_>>> {
-        Ok(self.next_timed()?.map(|(record, _)| record))
-    }
-
-    /// The same with its time, where it has one that it was put in order by.
-    ///
-    /// # Errors
-    ///
-    /// What reading a pipe fails with.
-    pub fn next_timed(&mut self) -> Result<Option<(Record<'_>, Option<u64>)>> {
+    pub fn next_record(&mut self) -> Result<Option<Next<'_>>> {
         loop {
             if let Some(at) = self.due.next() {
                 let held = self.held[at];
                 self.late += u64::from(held.time < self.delivered);
                 self.delivered = self.delivered.max(held.time);
-                return Ok(Some((self.record(held), Some(held.time))));
+                let (record, info) = (self.record(held), self.reader.info());
+                return Ok(Some(Next { record, info, time: Some(held.time) }));
             }
             if std::mem::take(&mut self.mark) {
                 self.release(self.round);
@@ -124,7 +116,8 @@ impl<'a> Sorted<'a> {
             };
             if !self.hold(part, &place) {
                 self.mark = place.header.kind == kind::FINISHED_ROUND;
-                return Ok(Some((self.reader.parts()[part].record(&place), None)));
+                let (record, info) = (self.reader.parts()[part].record(&place), self.reader.info());
+                return Ok(Some(Next { record, info, time: None }));
             }
         }
     }
