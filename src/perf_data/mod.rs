@@ -18,6 +18,7 @@ pub mod feature;
 pub mod kind;
 pub mod records;
 mod tracing_data;
+pub mod write;
 
 pub use attr::{Attr, flag};
 pub use endian::{Endian, Fields};
