@@ -16,6 +16,7 @@ mod output;
 mod pages;
 mod plan;
 mod read;
+mod record;
 mod run;
 mod schema;
 mod signal;
@@ -54,8 +55,9 @@ pub fn main() -> ExitCode {
     if let Some(failed) = command::trampoline() {
         return failed;
     }
-    let done = match Args::parse().command {
+    let done = match Args::parse_from(record::args::with_levels(std::env::args_os())).command {
         Command::Run(args) => run::run(&args),
+        Command::Record(args) => record::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Read(args) => read::run(&args),
         Command::List(args) => list::run(&args),
