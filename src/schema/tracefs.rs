@@ -88,10 +88,42 @@ fn write(
         line(out, "u64", "tracer_faults", slot, 8, false)?;
     }
     let names = field_names(schema);
+    let packed = !head.iter().any(|(_, name, ..)| *name == "tracer_probe");
     for (field, name) in schema.fields.iter().zip(&names) {
-        declare(out, field, name)?;
+        match packed_integer(field).filter(|_| packed) {
+            Some(size) => line(out, &format!("u{}", 8 * size), name, field.offset, size, false)?,
+            None => declare(out, field, name)?,
+        }
     }
-    print_fmt(schema, &names, out)
+    print_fmt(schema, &names, packed, out)
+}
+
+/// Bytes of the unsigned integer that holds a field where no slot of eight bytes does: signed ones of one or two
+/// bytes, which perf would take for unsigned ones, and bitfields.
+fn packed_integer(field: &Field) -> Option<u32> {
+    match field.kind {
+        Kind::Signed(n @ (1 | 2)) => Some(n.into()),
+        Kind::Bits { .. } => {
+            Some(field.kind.size() as u32).filter(|size| size.is_power_of_two() && *size <= 8)
+        }
+        _ => None,
+    }
+}
+
+/// Its value as perf computes it.
+fn packed_value(field: &Field, name: &str) -> String {
+    let (first, width, signed) = match field.kind {
+        Kind::Bits { first, width, signed } => (u32::from(first), u32::from(width), signed),
+        other => (0, 8 * other.size() as u32, true),
+    };
+    // The first bit of a big-endian machine is the highest.
+    let bits = 8 * field.kind.size() as u32;
+    let shift = if cfg!(target_endian = "little") { first } else { bits - first - width };
+    let mask = u64::MAX >> (64 - width.clamp(1, 64));
+    let sign = mask / 2 + 1;
+    let value = format!("((REC->{name} >> {shift}) & {mask:#x})");
+    // perf computes no `^`.
+    if signed { format!("((({value} + {sign:#x}) & {mask:#x}) - {sign:#x})") } else { value }
 }
 
 fn line(out: &mut String, ty: &str, name: &str, offset: u32, size: u32, signed: bool) -> fmt::Result {
@@ -121,7 +153,7 @@ fn declare(out: &mut String, field: &Field, name: &str) -> fmt::Result {
     }
 }
 
-fn print_fmt(schema: &Schema, names: &[String], out: &mut String) -> fmt::Result {
+fn print_fmt(schema: &Schema, names: &[String], packed: bool, out: &mut String) -> fmt::Result {
     let (mut text, mut args) = (String::new(), String::new());
     for (field, name) in schema.fields.iter().zip(names) {
         // Stacks are no matter for a line.
@@ -130,6 +162,11 @@ fn print_fmt(schema: &Schema, names: &[String], out: &mut String) -> fmt::Result
         }
         write!(text, "{}{name}=", if text.is_empty() { "" } else { " " })?;
         args.push_str(", ");
+        if packed && packed_integer(field).is_some() {
+            text.push_str(if field.kind.integer_size() == 8 { "%lld" } else { "%d" });
+            args.push_str(&packed_value(field, name));
+            continue;
+        }
         show(field, name, &mut text, &mut args)?;
     }
     match text.is_empty() {
@@ -277,6 +314,35 @@ mod tests {
             spec: "s:openat".into(),
             fields: fields.iter().enumerate().map(field).collect(),
         }
+    }
+
+    #[test]
+    fn what_has_no_head_of_ours_stands_behind_another() {
+        let bits = |first, width, signed| Kind::Bits { first, width, signed };
+        let schema = schema(&[
+            ("number", Kind::Unsigned(8), Show::Plain),
+            ("low", Kind::Signed(2), Show::Plain),
+            ("three", bits(3, 5, false), Show::Plain),
+            ("wide", bits(0, 20, true), Show::Plain),
+            ("rest", Kind::Rest, Show::Plain),
+        ]);
+        let text = text(&schema, "mine", 9, false);
+        for expected in [
+            "name: mine\nID: 9\n",
+            "\tfield:u32 tracer_seq;\toffset:8;\tsize:4;\tsigned:0;\n",
+            "\tfield:__data_loc u8[] tracer_bytes;\toffset:12;\tsize:4;\tsigned:0;\n",
+            "\tfield:u64 number;\toffset:76;\tsize:8;\tsigned:0;\n",
+            "\tfield:u16 low;\toffset:84;\tsize:2;\tsigned:0;\n",
+            "\tfield:u8 three;\toffset:92;\tsize:1;\tsigned:0;\n",
+            "\tfield:u8 wide[3];\toffset:100;\tsize:3;\tsigned:0;\n",
+            "number=%llu low=%d three=%d wide=%s rest=%s\"",
+            "(((((REC->low >> 0) & 0xffff) + 0x8000) & 0xffff) - 0x8000)",
+            "((REC->three >> 3) & 0x1f)",
+            "__get_dynamic_array(tracer_bytes)",
+        ] {
+            assert!(text.contains(expected), "{expected}\n{text}");
+        }
+        assert!(!text.contains("tracer_probe"), "{text}");
     }
 
     #[test]

@@ -191,8 +191,18 @@ impl Encode for Recording {
         self.latest = self.latest.max(time);
         self.span = Some(self.span.map_or((time, time), |(first, last)| (first.min(time), last.max(time))));
         let sample_type = self.sample_type;
-        if wire.carries == Carries::All {
-            self.tasks.seen((wire.tgid, wire.pid), wire.comm, time, out, |id, out| {
+        // Of an event that does not tell its task, it is none: 0 is that of an idle CPU.
+        let (tgid, tid) = match wire.carries {
+            Carries::Nothing => (u32::MAX, u32::MAX),
+            _ => (wire.tgid, wire.pid),
+        };
+        let comm = match wire.carries {
+            Carries::All => Some(wire.comm),
+            Carries::Ids => self.tasks.name(tid),
+            Carries::Nothing => None,
+        };
+        if let Some(comm) = comm {
+            self.tasks.seen((tgid, tid), comm, time, out, |id, out| {
                 put_trailer(sample_type, &SampleId { id: Some(1), ..*id }, ENDIAN, out);
             });
         }
@@ -225,8 +235,8 @@ impl Encode for Recording {
         let head = SampleHead {
             id: wire.probe.into(),
             ip,
-            pid: wire.tgid,
-            tid: wire.pid,
+            pid: tgid,
+            tid,
             time,
             cpu: if event.cpu == NO_CPU { 0 } else { event.cpu },
             period: 1,

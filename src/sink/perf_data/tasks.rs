@@ -32,6 +32,19 @@ impl Tasks {
         *self = Tasks { mapped: self.mapped, ..Tasks::default() };
     }
 
+    /// The name of a thread whose events do not tell it: as it was when it was first asked for.
+    pub fn name(&self, tid: u32) -> Option<[u8; 16]> {
+        if let Some(known) = self.names.get(&tid) {
+            return Some(*known);
+        }
+        let text = fs::read(format!("/proc/{tid}/comm")).ok()?;
+        let mut name = [0; 16];
+        let text = text.strip_suffix(b"\n").unwrap_or(&text);
+        let len = text.len().min(name.len() - 1);
+        name[..len].copy_from_slice(&text[..len]);
+        Some(name)
+    }
+
     /// Appends what has to be told before an event of this task. `put` appends a record's trailer, with the time.
     ///
     /// A name that is the first of its thread has time 0: perf takes it for earlier than anything, so that events of
