@@ -31,6 +31,7 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `record` | recordings, judged by perf |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
@@ -60,6 +61,7 @@ mod pipes;
 mod preempt;
 mod probes;
 mod program;
+mod record;
 mod refusals;
 mod returns;
 mod rights;
@@ -116,6 +118,7 @@ const TESTS: &[&[Test]] = &[
     pipes::TESTS,
     signals::TESTS,
     stat::TESTS,
+    record::TESTS,
 ];
 
 fn main() -> ExitCode {
