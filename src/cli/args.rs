@@ -37,7 +37,7 @@ pub enum Command {
     /// The JSON Schema of the lines that `run -f json` writes for some specs
     Schema(SchemaOf),
     /// Measure this host's path from bpf_perf_event_output to a reader
-    Bench(Bench),
+    Bench(Box<super::bench::Bench>),
     /// Print a shell's completions: source <(tracer completions bash)
     Completions {
         /// The shell
@@ -325,22 +325,6 @@ pub struct Doctor {
     #[arg(value_name = "SPEC")]
     pub specs: Vec<String>,
     /// Print NDJSON, one object a line
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub rings: Rings,
-}
-
-/// `tracer bench`
-#[derive(Debug, Group)]
-pub struct Bench {
-    /// How long to measure
-    #[arg(long, value_name = "TIME", value_parser = units::time, default_value = "2s")]
-    pub duration: Duration,
-    /// The CPU that calls write(2)
-    #[arg(short = 'C', long, value_name = "CPU", default_value_t = 0)]
-    pub cpu: u32,
-    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

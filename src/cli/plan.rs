@@ -13,7 +13,6 @@ use tracer::{
 use super::{
     args::{Probes, Rings, Tasks, Trace},
     kin, say,
-    units::Wakeup,
 };
 
 /// The specs; the default is one.
@@ -125,8 +124,7 @@ pub fn rings(args: &Rings, cpus: Option<&[u32]>) -> Result<ring::Options> {
     }
     let wake = match args.wakeup {
         None => Wake::Latency(args.latency),
-        Some(Wakeup::Records(n)) => Wake::Records(n),
-        Some(Wakeup::Bytes(n)) => Wake::Bytes(n),
+        Some(wakeup) => wakeup.into(),
     };
     Ok(ring::Options { size, wake, ..defaults })
 }

@@ -20,6 +20,7 @@
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
+//! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -37,6 +38,7 @@
 #![deny(unsafe_code)]
 
 mod balance;
+mod bench;
 mod child;
 mod command;
 mod context;
@@ -119,6 +121,7 @@ const TESTS: &[&[Test]] = &[
     signals::TESTS,
     stat::TESTS,
     record::TESTS,
+    bench::TESTS,
 ];
 
 fn main() -> ExitCode {
