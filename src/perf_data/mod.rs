@@ -19,6 +19,7 @@ pub mod kind;
 pub mod read;
 pub mod records;
 mod tracing_data;
+pub mod write;
 
 pub use attr::{Attr, flag};
 pub use endian::{Endian, Fields};

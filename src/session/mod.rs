@@ -216,7 +216,7 @@ impl Session {
     pub fn header(&self, sink: &mut dyn Sink) -> Result<()> {
         let attached = self.probes.attached().iter();
         let mut probes: Vec<Probe<'_>> =
-            attached.map(|a| Probe { schema: &a.schema, attached: &a.how }).collect();
+            attached.map(|a| Probe { schema: &a.schema, attached: &a.how, headed: true }).collect();
         self.foreign.announce(&mut probes);
         let Host { name, release, boot_id, clock } = &self.host;
         sink.header(&Header { host: name, release, boot_id, clock: *clock, probes: &probes })
@@ -242,7 +242,11 @@ impl Session {
         let budget = self.foreign.share(budget);
         let own = self.drain_rings(budget, sink)?;
         let base = self.probes.attached().len();
-        self.foreign.drain(budget, own, base, &mut self.quota, sink)
+        let all = self.foreign.drain(budget, own, base, &mut self.quota, sink)?;
+        if !(all.more || all.stopped) {
+            sink.caught_up()?;
+        }
+        Ok(all)
     }
 
     fn drain_rings(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
