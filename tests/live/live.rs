@@ -33,6 +33,7 @@
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
 //! | `record` | recordings, judged by perf |
+//! | `script` | recordings that perf made, read |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
@@ -69,6 +70,7 @@ mod returns;
 mod rights;
 mod rings;
 mod schema;
+mod script;
 mod sessions;
 mod signals;
 mod stat;
@@ -112,6 +114,7 @@ const TESTS: &[&[Test]] = &[
     fields::TESTS,
     types::TESTS,
     schema::TESTS,
+    script::TESTS,
     verifier::TESTS,
     peers::TESTS,
     filters::TESTS,

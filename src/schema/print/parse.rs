@@ -4,8 +4,9 @@
 
 use super::expr::{BINARY, Binary, Dynamic, Expr, Slot, Unary};
 
-/// How deep expressions may nest, and how many tokens one print fmt may have.
-const DEPTH: u32 = 64;
+/// How deep expressions may nest, and how many tokens one print fmt may have. The kernel's GFP flags stand in 20
+/// parentheses, each of which is four levels here.
+const DEPTH: u32 = 256;
 const STEPS: u32 = 400_000;
 
 /// What is left of a text.
