@@ -176,7 +176,7 @@ impl<'a> Parser<'a> {
                 self.rest = &self.rest[1..];
                 if let Some(bits) = self.cast() {
                     let inner = self.unary()?;
-                    return Some(Expr::Cast(bits, inner.into()));
+                    return Some(constant(Expr::Cast(bits, inner.into())));
                 }
                 let inner = self.expr()?;
                 self.take(")")?;
