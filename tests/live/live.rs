@@ -31,6 +31,7 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
@@ -66,6 +67,7 @@ mod rights;
 mod rings;
 mod schema;
 mod sessions;
+mod sideband;
 mod signals;
 mod stat;
 mod table;
@@ -91,6 +93,7 @@ const TESTS: &[&[Test]] = &[
     rings::TESTS,
     judge::TESTS,
     sessions::TESTS,
+    sideband::TESTS,
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,
