@@ -116,7 +116,7 @@ pub fn run(options: &Options) -> Result<Outcome> {
         let drained = set.drain(Budget { time: Some(Duration::from_millis(50)), ..Budget::ALL }, |item| {
             seen.take(&item.kind)
         });
-        pace.count(&drained);
+        pace.count(&drained, |prompt| set.set_prompt(prompt))?;
         if !drained.more {
             seen.waits += 1;
             poller.wait(pace.sweep(), &control)?;

@@ -61,7 +61,7 @@ fn turn<S: Sink>(
             poller.also(session.further_fds())?;
         }
         let drained = session.drain(PASS, sink)?;
-        pace.count(&drained);
+        pace.count(&drained, |prompt| session.set_prompt(prompt))?;
         sink.flush()?;
         let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         let over = left.is_zero() || session.limit_reached();

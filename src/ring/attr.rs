@@ -19,6 +19,8 @@ pub(super) struct Attr {
     pub what: What,
     pub format: SampleFormat,
     pub wake: Rule,
+    /// A second output event a ring, which wakes for each record.
+    pub prompt: bool,
 }
 
 /// What an event writes.
@@ -63,6 +65,16 @@ impl What {
 }
 
 impl Attr {
+    /// As what wakes for each record.
+    pub(super) fn for_each(self) -> Attr {
+        Attr { wake: Rule::Records(1), prompt: false, ..self }
+    }
+
+    /// How many descriptors a ring has.
+    pub(super) fn descriptors(self) -> usize {
+        1 + usize::from(self.prompt)
+    }
+
     /// A software event, not yet writing, on CLOCK_MONOTONIC.
     fn to_sys(self, newer: Newer) -> perf_event_attr {
         let read_format = match newer.lost {
@@ -137,6 +149,16 @@ impl Event {
     /// What records call this event.
     pub(super) fn id(&self) -> io::Result<u64> {
         sys::id(self.fd.as_fd())
+    }
+
+    /// Has what it writes go into the ring of `other`, which is mapped.
+    pub(super) fn write_into(&self, other: &Event) -> io::Result<()> {
+        sys::set_output(self.fd.as_fd(), other.as_fd())
+    }
+
+    /// Lets it write.
+    pub(super) fn enable(&self) -> io::Result<()> {
+        sys::enable(self.fd.as_fd())
     }
 
     /// Makes what it writes fail, and count as lost, or no longer.

@@ -38,6 +38,7 @@ mod mapping;
 #[cfg(any(test, feature = "test-utils"))]
 pub mod mock;
 mod options;
+mod prompt;
 mod set;
 pub mod sideband;
 pub mod size;

@@ -90,7 +90,12 @@ impl Options {
             .with_help(format!("ask for a ring of {}", Bytes(needed.next_power_of_two()))));
         }
         let what = What::Tasks { mmaps: self.mmaps, process: self.process };
-        Ok(Attr { what, format: FORMAT, wake: Wake::Latency(self.latency).rule(size, &FORMAT, 0)? })
+        Ok(Attr {
+            what,
+            format: FORMAT,
+            wake: Wake::Latency(self.latency).rule(size, &FORMAT, 0)?,
+            prompt: false,
+        })
     }
 }
 
@@ -184,7 +189,7 @@ impl Sideband {
 
     /// The id of the live event of `cpu`: what the trailer of its records says.
     pub fn event_id(&self, cpu: u32) -> Option<u64> {
-        self.set.event_id(cpu)
+        self.set.event_ids(cpu).next()
     }
 
     /// What was read from the rings of `cpu`; its `unknown` counts every record that is not LOST. `None` where it

@@ -46,6 +46,12 @@ pub(super) fn enable(fd: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { ioctls::ENABLE(fd.as_raw_fd(), 0) })
 }
 
+/// Has the outputs of `fd` go into the ring of `into`, an event of the same CPU and clock that is mapped.
+pub(super) fn set_output(fd: BorrowedFd<'_>, into: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the ioctl takes a descriptor by value.
+    check(unsafe { ioctls::SET_OUTPUT(fd.as_raw_fd(), into.as_raw_fd()) })
+}
+
 /// The event's id: what LOST records call it.
 pub(super) fn id(fd: BorrowedFd<'_>) -> io::Result<u64> {
     let mut id = 0;

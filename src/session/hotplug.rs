@@ -51,6 +51,7 @@ impl Session {
                     Err(error) => self.without_ring(&error, sink)?,
                 }
             } else if rise.empty && !std::mem::replace(&mut reader.told, true) {
+                self.rings.settle();
                 let text = format!("the slot of CPU {cpu} was emptied by somebody else: its events fail");
                 sink.note(&Note::Error(&text))?;
             }
@@ -64,6 +65,12 @@ impl Session {
             true => Ok(()),
             false => sink.note(&Note::Error(&format!("no ring for a CPU that has come: {error}"))),
         }
+    }
+
+    /// Whether a slot that had a ring was found empty since the last look.
+    pub(super) fn emptied(&self) -> bool {
+        let mut with_ring = self.rings.cpus().filter_map(|cpu| Some((cpu, self.readers.get(cpu as usize)?)));
+        with_ring.any(|(cpu, reader)| reader.found_empty(self.refused(cpu).0))
     }
 
     /// What the programs were refused on a CPU: empty slot, dead output event.

@@ -214,6 +214,21 @@ impl Session {
         self.sideband.as_ref()
     }
 
+    /// Has the kernel wake whoever polls for each record from now on, or only at a quarter of a ring; see
+    /// [`Set::set_prompt`]. Says what holds for our own rings. Once somebody else has emptied a slot nothing changes
+    /// any more, and so the slot stays empty and is told.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn set_prompt(&mut self, prompt: bool) -> Result<bool> {
+        self.foreign.set_prompt(prompt)?;
+        if self.emptied() {
+            return Ok(self.rings.prompt());
+        }
+        self.rings.set_prompt(prompt)
+    }
+
     /// Grows whenever a ring was added or replaced: whoever polls its descriptors registers them anew then.
     pub fn generation(&self) -> u64 {
         self.generation

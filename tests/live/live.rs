@@ -31,6 +31,7 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `pace` | the wake rule that follows the rate |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
@@ -54,6 +55,7 @@ mod judge;
 mod kit;
 mod losses;
 mod objects;
+mod pace;
 mod patterns;
 mod peers;
 mod pinned;
@@ -94,6 +96,7 @@ const TESTS: &[&[Test]] = &[
     judge::TESTS,
     sessions::TESTS,
     sideband::TESTS,
+    pace::TESTS,
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,
