@@ -201,8 +201,8 @@ impl Reading<'_> {
         let (started, cpu_started) = (Instant::now(), thread_cpu());
         while on() {
             let drained = self.pass(PASS);
-            if let Some(pace) = &mut pace {
-                pace.count(&drained);
+            if let (Some(pace), Some(rings)) = (&mut pace, &mut self.rings) {
+                pace.count(&drained, |prompt| rings.set_prompt(prompt))?;
             }
             if !drained.more {
                 let sweep = pace.as_ref().map_or(self.case.wake().sweep(), Pace::sweep);

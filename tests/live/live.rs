@@ -32,6 +32,8 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `pace` | the wake rule that follows the rate |
+//! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
@@ -55,6 +57,7 @@ mod judge;
 mod kit;
 mod losses;
 mod objects;
+mod pace;
 mod patterns;
 mod peers;
 mod pinned;
@@ -68,6 +71,7 @@ mod rights;
 mod rings;
 mod schema;
 mod sessions;
+mod sideband;
 mod signals;
 mod stat;
 mod table;
@@ -93,6 +97,8 @@ const TESTS: &[&[Test]] = &[
     rings::TESTS,
     judge::TESTS,
     sessions::TESTS,
+    sideband::TESTS,
+    pace::TESTS,
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,
