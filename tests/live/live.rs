@@ -68,6 +68,7 @@ mod schema;
 mod sessions;
 mod signals;
 mod stat;
+mod structs;
 mod table;
 mod theft;
 mod trace;
@@ -116,6 +117,7 @@ const TESTS: &[&[Test]] = &[
     pipes::TESTS,
     signals::TESTS,
     stat::TESTS,
+    structs::TESTS,
 ];
 
 fn main() -> ExitCode {

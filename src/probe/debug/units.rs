@@ -20,6 +20,8 @@ pub type Unit = gimli::Unit<Reader>;
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Address ranges of all units together.
 const RANGES: usize = 4 << 20;
+/// How many ranges that begin before an address may have it.
+const OVERLAP: usize = 16;
 /// Units that are kept open.
 const OPEN: usize = 1024;
 /// A file whose types are looked up by name where a unit merely declares them.
@@ -46,6 +48,7 @@ struct Index {
 pub struct Units {
     dwarf: Dwarf<Reader>,
     headers: Vec<UnitHeader<Reader>>,
+    /// By where they begin: first and end, and the unit.
     ranges: Vec<(u64, u64, usize)>,
     open: RefCell<HashMap<usize, Rc<Unit>>>,
     indices: RefCell<HashMap<usize, Rc<Index>>>,
@@ -91,6 +94,7 @@ impl Units {
                 units.ranges.push((range.begin, range.end, number));
             }
         }
+        units.ranges.sort_unstable();
         Ok(units)
     }
 
@@ -177,8 +181,9 @@ impl Units {
 
     /// The function that begins at an address, in a unit that tells of types.
     pub fn function(&self, address: u64) -> Result<Option<At>, String> {
-        let has = |&&(begin, end, _): &&(u64, u64, usize)| (begin..end).contains(&address);
-        for &(.., unit) in self.ranges.iter().filter(has) {
+        let after = self.ranges.partition_point(|&(begin, ..)| begin <= address);
+        let near = &self.ranges[after.saturating_sub(OVERLAP)..after];
+        for &(.., unit) in near.iter().rev().filter(|&&(_, end, _)| address < end) {
             let index = self.index(unit)?;
             if let Some(&offset) = index.functions.get(&address).filter(|_| index.typed) {
                 return Ok(Some(At { unit, offset }));
