@@ -9,7 +9,7 @@
 //!             formats                       maps shared with the base     the next hook
 //! ```
 //!
-//! [`catalogue`] knows what there is to probe, [`list`] shows it, [`doctor`] tells what this host allows; why something
+//! `debug` gives a program's own types in the terms of the kernel's: as BTF. [`catalogue`] knows what there is to probe, [`list`] shows it, [`doctor`] tells what this host allows; why something
 //! was refused is told by `preflight` alone, to a run as to the doctor.
 //!
 //! **Invariants.** No ring is opened or read here; whoever has rings puts them into [`Probes::array`] before
