@@ -74,6 +74,7 @@ mod sessions;
 mod sideband;
 mod signals;
 mod stat;
+mod structs;
 mod table;
 mod theft;
 mod trace;
@@ -125,6 +126,7 @@ const TESTS: &[&[Test]] = &[
     signals::TESTS,
     stat::TESTS,
     bench::TESTS,
+    structs::TESTS,
 ];
 
 fn main() -> ExitCode {
