@@ -76,6 +76,15 @@ pub fn options(args: &Probes, trace: &Trace, probes: usize, child: Option<u32>) 
     })
 }
 
+/// Side-band records for a recording: of the command and its children, where nothing else is traced, else of all.
+pub fn sideband(args: &Probes, trace: &Trace, child: Option<u32>) -> ring::sideband::Options {
+    ring::sideband::Options {
+        mmaps: trace.ustack,
+        process: child.filter(|_| args.tasks.pid.is_empty()),
+        ..ring::sideband::Options::default()
+    }
+}
+
 /// Which tasks are traced; `child` is the command that waits to be let go.
 pub fn filter(tasks: &Tasks, child: Option<u32>) -> Result<Filter> {
     Ok(Filter {

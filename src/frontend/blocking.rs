@@ -58,7 +58,7 @@ fn turn<S: Sink>(
     let mut pace = Pace::new(session.rings());
     loop {
         if poller.register(session.rings(), session.generation(), control)? {
-            poller.also(session.foreign_fds())?;
+            poller.also(session.further_fds())?;
         }
         let drained = session.drain(PASS, sink)?;
         pace.count(&drained);

@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, os::fd::AsFd};
 
 use super::{
     array::Reading,
-    attr::{Attr, OutputEvent},
+    attr::{Attr, Event},
     budget::Left,
     forward::{Forward, Hand, Place},
     mapping::Mapping,
@@ -17,10 +17,10 @@ use crate::{
     record::Lost,
 };
 
-/// One output event and its ring.
+/// One event and its ring.
 pub(super) struct Ring {
     /// `None` of a mock.
-    pub event: Option<OutputEvent>,
+    pub event: Option<Event>,
     pub reader: Forward,
 }
 
@@ -36,12 +36,13 @@ impl Ring {
         let event = match attr.open(cpu) {
             Ok(event) => event,
             Err(e) if e.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
-            Err(e) => return Err(explain_open(e, cpu, rings)),
+            Err(e) => return Err(explain_open(e, attr.what.name(), cpu, rings)),
         };
         let map = sys::Map::new(event.as_fd(), size).map_err(|e| explain_mmap(e, cpu, size, rings))?;
         let reader = Forward::new(cpu, Mapping::new(map, reading)?);
         sys::enable(event.as_fd()).map_err(|e| {
-            Error::caused(ErrorKind::Runtime, format!("enabling the output event of CPU {cpu}"), e)
+            let what = attr.what.name();
+            Error::caused(ErrorKind::Runtime, format!("enabling {what} of CPU {cpu}"), e)
         })?;
         Ok(Some(Ring { event: Some(event), reader }))
     }
@@ -145,7 +146,7 @@ impl CpuRing {
 
     fn retire(&mut self, ring: &Ring) {
         self.retired += &ring.reader.stats;
-        let lost = ring.event.as_ref().and_then(OutputEvent::lost);
+        let lost = ring.event.as_ref().and_then(Event::lost);
         self.retired_lost = self.retired_lost.zip(lost).map(|(sum, lost)| sum + lost);
     }
 

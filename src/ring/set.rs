@@ -58,7 +58,12 @@ impl Set {
     /// the kernel or a limit refuses (EACCES, EMFILE, EPERM by mlock limits; [`lockable`](super::lockable) says
     /// what would fit).
     pub fn open(options: &Options, array: Option<Array<'_>>) -> Result<Set> {
-        let (size, attr) = (round(options.size)?, options.attr()?);
+        Set::with(options, options.attr()?, array)
+    }
+
+    /// As [`Set::open`], of any kind of event.
+    pub(super) fn with(options: &Options, attr: Attr, array: Option<Array<'_>>) -> Result<Set> {
+        let size = round(options.size)?;
         let possible = cpus::possible()?;
         let wanted = match &options.cpus {
             None => possible,
@@ -95,13 +100,17 @@ impl Set {
     /// A set of rings that have no kernel: see [`mock`](super::mock).
     #[cfg(any(test, feature = "test-utils"))]
     pub fn of_mocks(options: &Options, rings: Vec<super::Forward>) -> Result<Set> {
-        let attr = options.attr()?;
+        Ok(Set::mocked(options, options.attr()?, rings))
+    }
+
+    #[cfg(any(test, feature = "test-utils"))]
+    pub(super) fn mocked(options: &Options, attr: Attr, rings: Vec<super::Forward>) -> Set {
         let mut rings: Vec<CpuRing> = rings.into_iter().map(CpuRing::mock).collect();
         rings.sort_by_key(|ring| ring.cpu);
         let wanted = rings.iter().map(|ring| ring.cpu).collect();
         let (options, size) = (options.clone(), options.size);
         let reading = Reading::ByReference;
-        Ok(Set { options, size, attr, reading, slots: None, wanted, rings, start: 0 })
+        Set { options, size, attr, reading, slots: None, wanted, rings, start: 0 }
     }
 
     /// The rings again, to be drained by hand or damaged.

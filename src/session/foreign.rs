@@ -135,9 +135,11 @@ impl Session {
         Ok(())
     }
 
-    /// What to poll beside [`Session::rings`]: descriptors of rings and ringbufs of programs that are not ours.
-    pub fn foreign_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.foreign.feeds.iter().flat_map(Feed::fds)
+    /// What to poll beside [`Session::rings`]: side-band rings, and rings and ringbufs of programs that are not
+    /// ours.
+    pub fn further_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let sideband = self.sideband().into_iter().flat_map(|s| s.fds().map(|(_, fd)| fd));
+        sideband.chain(self.foreign.feeds.iter().flat_map(Feed::fds))
     }
 }
 

@@ -17,6 +17,7 @@ mod ring_live; // real rings: sizes, limits, lifetimes (needs perf_event_open)
 mod ring_lost; // LOST's place, losses that no LOST record tells
 mod ring_naive; // the reader against a byte-by-byte one, on any sequence of records
 mod ring_set; // budgets, fairness, handlers that stop or panic, commits
+mod ring_sideband; // what becomes of tasks (needs perf_event_open)
 mod ring_threads; // a producer on a thread of its own
 mod ring_wrap; // records round the end of the data, padding, the largest that fit
 mod sink_escape; // strings of any bytes, made fit for a terminal and for JSON, and had back

@@ -33,6 +33,7 @@
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
 //! | `record` | recordings, judged by perf |
+//! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
@@ -70,6 +71,7 @@ mod rights;
 mod rings;
 mod schema;
 mod sessions;
+mod sideband;
 mod signals;
 mod stat;
 mod table;
@@ -95,6 +97,7 @@ const TESTS: &[&[Test]] = &[
     rings::TESTS,
     judge::TESTS,
     sessions::TESTS,
+    sideband::TESTS,
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,

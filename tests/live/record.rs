@@ -45,11 +45,15 @@ fn record(ctx: &Context, flags: &[&str], command: &[&str]) -> Result<(PathBuf, R
     Ok((file, ctx.tracer(words).succeed()?))
 }
 
+fn utc(command: &mut std::process::Command) {
+    command.env("TZ", "UTC");
+}
+
 /// What perf says of a file; it complains of what events could not show, had they been there.
 fn perf(ctx: &Context, args: &[&str], file: &Path) -> Result<(String, String)> {
     let path = file.display().to_string();
     let words = [args, &["-i", &path]].concat();
-    let ran = ctx.job("perf", words).with(|command| drop(command.env("TZ", "UTC"))).succeed()?;
+    let ran = ctx.job("perf", words).with(utc).succeed()?;
     let told = |line: &&str| !line.starts_with("'trace' not valid for");
     let errors = ran.stderr.split_inclusive('\n').filter(told).collect();
     Ok((ran.stdout, errors))
