@@ -16,6 +16,7 @@ mod output;
 mod pages;
 mod plan;
 mod read;
+mod record;
 mod run;
 mod schema;
 mod signal;
@@ -54,13 +55,14 @@ pub fn main() -> ExitCode {
     if let Some(failed) = command::trampoline() {
         return failed;
     }
-    let command = Args::parse().command;
-    if !matches!(command, Command::Run(_) | Command::Stat(_) | Command::Read(_)) {
+    let command = Args::parse_from(record::args::with_levels(std::env::args_os())).command;
+    if !matches!(command, Command::Run(_) | Command::Record(_) | Command::Stat(_) | Command::Read(_)) {
         // Nothing of theirs needs an order at its end.
         signal::unblock();
     }
     let done = match command {
         Command::Run(args) => run::run(&args),
+        Command::Record(args) => record::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Read(args) => read::run(&args),
         Command::List(args) => list::run(&args),

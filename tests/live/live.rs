@@ -33,6 +33,7 @@
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
 //! | `pace` | the wake rule that follows the rate |
+//! | `record` | recordings, judged by perf |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
@@ -65,6 +66,7 @@ mod pipes;
 mod preempt;
 mod probes;
 mod program;
+mod record;
 mod refusals;
 mod returns;
 mod rights;
@@ -125,6 +127,7 @@ const TESTS: &[&[Test]] = &[
     pipes::TESTS,
     signals::TESTS,
     stat::TESTS,
+    record::TESTS,
     bench::TESTS,
     structs::TESTS,
 ];
