@@ -7,6 +7,7 @@ use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 use super::{
     attach::Manner,
     record::args as record,
+    script::args as script,
     stat::args as stat,
     units::{self, Wakeup},
 };
@@ -30,6 +31,8 @@ pub enum Command {
     Stat(Box<stat::Args>),
     /// Read somebody else's pinned perf event array
     Read(Box<Read>),
+    /// Show a recording, ours or perf's: text, json, csv, folded
+    Script(Box<script::Args>),
     /// What can be probed, with its parameters; and why not
     List(List),
     /// What this kernel and user allow, each with the exact fix

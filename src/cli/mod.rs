@@ -19,6 +19,7 @@ mod read;
 mod record;
 mod run;
 mod schema;
+mod script;
 mod signal;
 mod stat;
 mod status;
@@ -65,6 +66,7 @@ pub fn main() -> ExitCode {
         Command::Record(args) => record::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::Script(args) => script::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Schema(args) => schema::run(&args),

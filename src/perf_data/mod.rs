@@ -16,6 +16,7 @@ mod attr;
 mod endian;
 pub mod feature;
 pub mod kind;
+pub mod read;
 pub mod records;
 mod tracing_data;
 pub mod write;

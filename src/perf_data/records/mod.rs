@@ -4,19 +4,29 @@
 //! here stands before it ([`SampleFormat::sample_id`](crate::record::SampleFormat::sample_id) reads it), and
 //! [`put_trailer`] appends it.
 
+mod body;
+mod kernel;
 mod lost;
 mod map;
 mod own;
 mod sample;
+mod stat;
 mod task;
 #[cfg(test)]
 mod tests;
+mod trace;
 
+pub use body::{Body, Text};
+pub use kernel::{
+    Aux, BpfEvent, Cgroup, DeferredChain, Ksymbol, Namespaces, Read, TextPoke, Thread, Throttle,
+};
 pub use lost::{Lost, LostSamples};
 pub use map::{MapId, Mmap, Mmap2};
 pub use own::{EventUpdate, HeaderAttr, HeaderFeature, IdEntry, IdIndex, TracingDataHead};
 pub use sample::{SampleHead, put_trailer};
+pub use stat::{CpuMap, Stat, StatConfig, StatRound, ThreadMap, TimeConv};
 pub use task::{Comm, Task};
+pub use trace::{Auxtrace, AuxtraceError, AuxtraceInfo};
 
 use super::Endian;
 
