@@ -19,7 +19,8 @@ int end_marker(void *ctx)
 	return 0;
 }
 
-/* By test-run: outputs what this CPU's levels hold, but for those that a program has at this moment. */
+/* By test-run: outputs what this CPU's levels hold, but for those that a program has at this
+ * moment. */
 SEC("raw_tp")
 int put_out_all(void *ctx)
 {
