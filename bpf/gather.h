@@ -28,7 +28,7 @@ static __noinline int put_out(void *ctx, struct tracer_gather *g)
 {
 	__u32 key = bpf_get_smp_processor_id();
 	struct tracer_cpu *cpu = bpf_map_lookup_elem(&cpus, &key);
-	__u64 size = g->used;
+	__u64 size = g->used, outcome;
 	long err;
 
 	if (!cpu || !g->n)
@@ -37,19 +37,18 @@ static __noinline int put_out(void *ctx, struct tracer_gather *g)
 		size = TRACER_GATHER; /* cannot be: what does not fit is not added */
 	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, g->bytes, size);
 	account_output(&cpu->records, err);
+	/* One place for both, as the verifier walks each way of a branch with every event. */
+	outcome = __builtin_offsetof(struct tracer_accounts, sent) + (err ? sizeof(__u64) : 0);
 #pragma clang loop unroll(disable)
 	for (__u32 i = 0; i < TRACER_GATHERED; i++) {
-		struct tracer_accounts *theirs;
+		void *theirs;
 
 		if (i >= g->n)
 			break;
 		theirs = my_accounts(g->probe[i]);
 		if (!theirs)
-			continue;
-		if (err)
-			count(theirs->unsent);
-		else
-			count(theirs->sent);
+			break; /* cannot be: every probe has accounts */
+		count(*(__u64 *)(theirs + outcome));
 	}
 	g->n = 0;
 	return 0;
@@ -77,26 +76,32 @@ static __noinline int add(struct tracer_gather *g, struct tracer_level *level, _
 	return 1;
 }
 
-/* Puts the level's event among those that wait, and gives the level back. */
-static __always_inline int gather(void *ctx, struct tracer_accounts *mine,
-				  struct tracer_level *level, __u64 size)
+/* Puts the level's event among those that wait; false where it is too large for any record. */
+static __noinline int hold(void *ctx, struct tracer_level *level, __u64 size)
 {
 	struct tracer_gather *g = gather_of(level->event.level & (TRACER_LEVELS - 1));
 	int added = 0;
 
-	if (g) {
-		level->value = bpf_ktime_get_ns();
+	if (!g)
+		return 0;
+	level->value = bpf_ktime_get_ns();
+	/* At most twice: what does not fit behind others does alone, or never. */
+#pragma clang loop unroll(disable)
+	for (int i = 0; i < 2 && !added; i++) {
 		added = add(g, level, size);
-		if (!added) {
-			put_out(ctx, g);
-			added = add(g, level, size);
-		}
-		if (added)
-			count(mine->gathered);
-		if (g->n >= config.gather)
+		if (!added || g->n >= config.gather)
 			put_out(ctx, g);
 	}
-	if (!added)
+	return added;
+}
+
+/* Gathers the level's event, and gives the level back. */
+static __always_inline int gather(void *ctx, struct tracer_accounts *mine,
+				  struct tracer_level *level, __u64 size)
+{
+	if (hold(ctx, level, size))
+		count(mine->gathered);
+	else
 		account_output(mine, bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU,
 							   &level->event, size));
 	release(level);
