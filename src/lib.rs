@@ -16,6 +16,8 @@ pub mod event;
 #[cfg(feature = "probe")]
 pub mod frontend;
 pub mod ledger;
+#[cfg(feature = "perf-data")]
+pub mod perf_data;
 #[cfg(feature = "probe")]
 pub mod probe;
 /// Specs: what of this room needs no libbpf.

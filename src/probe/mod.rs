@@ -20,7 +20,7 @@
 
 mod attach;
 mod automaton;
-mod bench;
+pub mod bench;
 mod btf;
 mod capture;
 pub mod catalogue;
@@ -52,7 +52,6 @@ pub mod spec;
 mod tracefs;
 mod usdt;
 
-pub use bench::Bench;
 pub use filter::{Filter, Target};
 pub use find::{Found, Refusal, find};
 pub use keep::Keep;

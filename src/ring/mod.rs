@@ -13,7 +13,7 @@
 //!                commit ──►
 //! ```
 //!
-//! [`Set`] holds a ring for each CPU; `Forward` reads one; `Mapping` lends its bytes. A drain loads
+//! [`Set`] holds a ring for each CPU; [`Sideband`] those of what becomes of tasks; `Forward` reads one; `Mapping` lends its bytes. A drain loads
 //! `data_head` once, hands over what is below it, and commits every eighth of the ring, at the end, and when the
 //! handler panics.
 //!
@@ -38,7 +38,9 @@ mod mapping;
 #[cfg(any(test, feature = "test-utils"))]
 pub mod mock;
 mod options;
+mod prompt;
 mod set;
+pub mod sideband;
 pub mod size;
 mod slots;
 mod stats;
@@ -52,6 +54,7 @@ pub use forward::Forward;
 pub use item::{Item, ItemKind};
 pub use options::Options;
 pub use set::Set;
+pub use sideband::{Sideband, TaskRecord};
 pub use size::lockable;
 pub use stats::Stats;
 pub use sys::wait_for_programs;

@@ -24,6 +24,7 @@ mod books_foreign;
 mod feed;
 mod foreign;
 mod host;
+mod hotplug;
 mod lane;
 mod reader;
 pub mod stat;
@@ -43,19 +44,14 @@ use crate::{
     Error, Result,
     ledger::{Report, Tail},
     probe::{self, Filter, Found, MAX_RAW, Outcome, Probes, Provider, Spec, foreign::Settings},
-    ring::{self, Budget, Drained, Set},
-    sink::{Header, Note, Probe, Sink},
+    ring::{self, Budget, Drained, Set, Sideband, sideband},
+    sink::{Header, Probe, Sink},
 };
 
 pub use self::foreign::FeedInfo;
 
-/// How often the accounts are looked at for CPUs that came or went.
-const CPU_CHECK: Duration = Duration::from_millis(50);
 /// The errno of a bpf(2) call without rights.
 const EPERM: i32 = nix::errno::Errno::EPERM as i32;
-/// How often the mask of online CPUs is read.
-const CPU_RESCAN: Duration = Duration::from_secs(1);
-
 /// What a session is prepared with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -65,6 +61,8 @@ pub struct Options {
     pub filter: Filter,
     /// The most probes that will be attached, objects not counted; with none, no rings of ours are opened.
     pub probes: usize,
+    /// Side-band records, where the sink wants them: what becomes of tasks.
+    pub sideband: Option<sideband::Options>,
     /// What is said of users' objects.
     pub objects: Settings,
     /// The sink gets this many events, and no more.
@@ -82,6 +80,7 @@ impl Default for Options {
             rings: ring::Options::default(),
             filter: Filter::default(),
             probes: 64,
+            sideband: None,
             objects: Settings::default(),
             limit: None,
             stop_bound: Duration::from_secs(2),
@@ -97,6 +96,7 @@ impl Default for Options {
 pub struct Session {
     probes: Probes,
     rings: Set,
+    sideband: Option<Sideband>,
     /// By CPU, every possible one.
     readers: Vec<Reader>,
     foreign: foreign::Foreign,
@@ -129,11 +129,13 @@ impl Session {
             _ => options.rings.clone(),
         };
         let rings = Set::open(&own, Some(arrays::of_probes(&probes)))?;
+        let sideband = options.sideband.as_ref().map(Sideband::open).transpose()?;
         let readers = (0..probes.possible_cpus()).map(Reader::new).collect();
         let now = Instant::now();
         Ok(Session {
             probes,
             rings,
+            sideband,
             readers,
             foreign: foreign::Foreign::default(),
             quota: Quota { limit: options.limit, delivered: 0 },
@@ -207,6 +209,26 @@ impl Session {
         &mut self.rings
     }
 
+    /// The side-band rings, where there are any: their ids and what they lost.
+    pub fn sideband(&self) -> Option<&Sideband> {
+        self.sideband.as_ref()
+    }
+
+    /// Has the kernel wake whoever polls for each record from now on, or only at a quarter of a ring; see
+    /// [`Set::set_prompt`]. Says what holds for our own rings. Once somebody else has emptied a slot nothing changes
+    /// any more, and so the slot stays empty and is told.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn set_prompt(&mut self, prompt: bool) -> Result<bool> {
+        self.foreign.set_prompt(prompt)?;
+        if self.emptied() {
+            return Ok(self.rings.prompt());
+        }
+        self.rings.set_prompt(prompt)
+    }
+
     /// Grows whenever a ring was added or replaced: whoever polls its descriptors registers them anew then.
     pub fn generation(&self) -> u64 {
         self.generation
@@ -216,7 +238,7 @@ impl Session {
     pub fn header(&self, sink: &mut dyn Sink) -> Result<()> {
         let attached = self.probes.attached().iter();
         let mut probes: Vec<Probe<'_>> =
-            attached.map(|a| Probe { schema: &a.schema, attached: &a.how }).collect();
+            attached.map(|a| Probe { schema: &a.schema, attached: &a.how, headed: true }).collect();
         self.foreign.announce(&mut probes);
         let Host { name, release, boot_id, clock } = &self.host;
         sink.header(&Header { host: name, release, boot_id, clock: *clock, probes: &probes })
@@ -237,12 +259,29 @@ impl Session {
         self.drain_all(budget, sink)
     }
 
-    /// The rings of our own programs and those of others.
+    /// Side-band records first, so that a task's name precedes its events; then the rings of our own programs and
+    /// those of others.
     fn drain_all(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+        let tasks = self.drain_sideband(budget, sink)?;
         let budget = self.foreign.share(budget);
         let own = self.drain_rings(budget, sink)?;
         let base = self.probes.attached().len();
-        self.foreign.drain(budget, own, base, &mut self.quota, sink)
+        let events = self.foreign.drain(budget, own, base, &mut self.quota, sink)?;
+        let (more, stopped) = (events.more || tasks.more, events.stopped || tasks.stopped);
+        if !(more || stopped) {
+            sink.caught_up()?;
+        }
+        Ok(Drained { more, stopped, ..events })
+    }
+
+    fn drain_sideband(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+        let Some(sideband) = &mut self.sideband else { return Ok(Drained::default()) };
+        let mut failed = Ok(());
+        let drained = sideband.drain(budget, |record| {
+            failed = sink.task(&record);
+            if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        failed.map(|()| drained)
     }
 
     fn drain_rings(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
@@ -262,54 +301,6 @@ impl Session {
             Some(error) => Err(error),
             None => Ok(drained),
         }
-    }
-
-    /// Gives a new ring to CPUs that came back: the sign is a rise of what the programs were refused there.
-    fn look_after_cpus(&mut self, sink: &mut dyn Sink) -> Result<()> {
-        if self.cpus_checked.elapsed() < CPU_CHECK {
-            return Ok(());
-        }
-        self.cpus_checked = Instant::now();
-        if self.cpus_rescanned.elapsed() >= CPU_RESCAN {
-            self.cpus_rescanned = Instant::now();
-            match self.rings.rescan() {
-                Ok(made) => self.generation += made.len() as u64,
-                Err(error) => self.without_ring(&error, sink)?,
-            }
-            match self.foreign.rescan() {
-                Ok(made) => self.generation += made as u64,
-                Err(error) => self.without_ring(&error, sink)?,
-            }
-        }
-        for cpu in 0..self.probes.possible_cpus() {
-            let (empty, dead) = self.refused(cpu);
-            let reader = &mut self.readers[cpu as usize];
-            let rise = reader.refused(empty, dead);
-            if rise.dead || (rise.empty && self.rings.stats(cpu).is_none()) {
-                match self.rings.replace(cpu) {
-                    Ok(made) => self.generation += u64::from(made),
-                    Err(error) => self.without_ring(&error, sink)?,
-                }
-            } else if rise.empty && !std::mem::replace(&mut reader.told, true) {
-                let text = format!("the slot of CPU {cpu} was emptied by somebody else: its events fail");
-                sink.note(&Note::Error(&text))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A CPU came and gets no ring, for want of rights or of memory: said once. Its events fail, and are counted.
-    fn without_ring(&mut self, error: &Error, sink: &mut dyn Sink) -> Result<()> {
-        match std::mem::replace(&mut self.ring_refused, true) {
-            true => Ok(()),
-            false => sink.note(&Note::Error(&format!("no ring for a CPU that has come: {error}"))),
-        }
-    }
-
-    /// What the programs were refused on a CPU: empty slot, dead output event.
-    fn refused(&self, cpu: u32) -> (u64, u64) {
-        let accounts = (0..self.probes.ids()).map(|id| self.probes.accounts(cpu, id).failed);
-        accounts.fold((0, 0), |(empty, dead), f| (empty + f.enoent, dead + f.eopnotsupp))
     }
 
     /// The ledger as it stands; its identities are checked at the stop alone, as events are in flight before.
@@ -361,7 +352,8 @@ impl Session {
             self.sink_error.get_or_insert(error);
         }
         self.report = Some(report.clone());
-        match self.rings.close().and(self.foreign.close()) {
+        let tasks = self.sideband.as_mut().map_or(Ok(()), Sideband::close);
+        match self.rings.close().and(self.foreign.close()).and(tasks) {
             // Who has given up the right to empty a slot leaves that to the kernel: the array ends with us.
             Err(error) if error.os_error() != Some(EPERM) => Err(error),
             _ => Ok(report),

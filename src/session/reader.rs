@@ -64,6 +64,11 @@ impl Reader {
         told
     }
 
+    /// Whether the account of outputs into an empty slot has risen since it was last taken.
+    pub fn found_empty(&self, empty: u64) -> bool {
+        empty > self.empty
+    }
+
     /// Takes the accounts of refusals as they stand and says which have risen since it was last asked.
     pub fn refused(&mut self, empty: u64, dead: u64) -> Rise {
         let rise = Rise { empty: empty > self.empty, dead: dead > self.dead };

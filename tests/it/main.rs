@@ -3,6 +3,10 @@
 mod bpf; // the least BPF that fills a ring, without libbpf
 mod event_decode; // raw bytes by their schema, wrapped anywhere or too short
 mod foreign_event; // what foreign programs emit: bitfields, arrays, and what is not known
+#[cfg(feature = "perf-data")]
+mod perf_data_write; // recordings that the writer made, judged by perf
+#[cfg(feature = "perf-data")]
+mod perf_fixture; // a recording made by hand, and perf to judge it
 mod record_sample; // samples by sample_type, LOST, the trailer
 mod ring_bpf; // real rings filled by BPF_PROG_TEST_RUN (needs BPF)
 mod ring_copy; // rings read by copy
@@ -12,7 +16,9 @@ mod ring_limits; // sizes, CPU lists, wake rules: what is refused, with the arit
 mod ring_live; // real rings: sizes, limits, lifetimes (needs perf_event_open)
 mod ring_lost; // LOST's place, losses that no LOST record tells
 mod ring_naive; // the reader against a byte-by-byte one, on any sequence of records
+mod ring_prompt; // the wake rule swapped under programs that output (needs BPF)
 mod ring_set; // budgets, fairness, handlers that stop or panic, commits
+mod ring_sideband; // what becomes of tasks (needs perf_event_open)
 mod ring_threads; // a producer on a thread of its own
 mod ring_wrap; // records round the end of the data, padding, the largest that fit
 mod sink_escape; // strings of any bytes, made fit for a terminal and for JSON, and had back

@@ -20,6 +20,7 @@
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
+//! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -31,11 +32,15 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `pace` | the wake rule that follows the rate |
+//! | `record` | recordings, judged by perf |
+//! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
 
 mod balance;
+mod bench;
 mod child;
 mod command;
 mod context;
@@ -53,6 +58,7 @@ mod judge;
 mod kit;
 mod losses;
 mod objects;
+mod pace;
 mod patterns;
 mod peers;
 mod pinned;
@@ -60,12 +66,14 @@ mod pipes;
 mod preempt;
 mod probes;
 mod program;
+mod record;
 mod refusals;
 mod returns;
 mod rights;
 mod rings;
 mod schema;
 mod sessions;
+mod sideband;
 mod signals;
 mod stat;
 mod structs;
@@ -92,6 +100,8 @@ const TESTS: &[&[Test]] = &[
     rings::TESTS,
     judge::TESTS,
     sessions::TESTS,
+    sideband::TESTS,
+    pace::TESTS,
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,
@@ -117,6 +127,8 @@ const TESTS: &[&[Test]] = &[
     pipes::TESTS,
     signals::TESTS,
     stat::TESTS,
+    record::TESTS,
+    bench::TESTS,
     structs::TESTS,
 ];
 

@@ -4,6 +4,7 @@
 mod fields;
 mod libbpf;
 mod ours;
+mod paced;
 mod plain;
 mod round;
 mod table;
@@ -14,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use round::{Peer, Round};
 use std::process::ExitCode;
 use std::time::Duration;
-use tracer::probe::Bench;
+use tracer::probe::bench::{Bench, Emit};
 
 /// What was asked for.
 struct Asked {
@@ -78,10 +79,15 @@ fn measure() -> Result<ExitCode> {
         fields::run(tracer.as_ref(), asked.cpu, asked.duration, asked.rounds)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let paced = args.next_if_eq("paced").is_some();
     let asked = Asked::read(args)?;
+    if paced {
+        paced::run(asked.cpu, asked.duration)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     workload::keep_off(asked.cpu)?;
     let untraced = workload::untraced(asked.cpu)?;
-    let (bench, attached) = Bench::attach(std::process::id())?;
+    let (bench, _, attached) = Bench::attach(std::process::id(), None, &Emit::default())?;
     let mut rounds: Vec<Vec<Round>> = PEERS.iter().map(|_| Vec::new()).collect();
     for round in 0..asked.rounds {
         for turn in 0..PEERS.len() {
