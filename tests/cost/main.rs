@@ -168,7 +168,7 @@ fn decoded(set: &mut Set, mut f: impl FnMut(&Event<'_>)) -> u64 {
 fn encoded<E: Encode + 'static>(mut encode: E) -> Box<dyn FnMut(&mut Set) -> u64> {
     let mut out = Vec::new();
     let schema = schema();
-    let probes = [Probe { schema: &schema, attached: "by hand" }];
+    let probes = [Probe { schema: &schema, attached: "by hand", headed: true }];
     let clock = Clock::default();
     encode.header(&Header { host: "h", release: "r", boot_id: "b", clock, probes: &probes }, &mut out);
     Box::new(move |set| {
