@@ -31,6 +31,7 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `flight` | snapshots of rings in overwrite mode |
 //! | `pace` | the wake rule that follows the rate |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
@@ -45,6 +46,7 @@ mod damage;
 mod doctor;
 mod fields;
 mod filters;
+mod flight;
 mod guest;
 mod harness;
 mod hostile;
@@ -97,6 +99,7 @@ const TESTS: &[&[Test]] = &[
     sessions::TESTS,
     sideband::TESTS,
     pace::TESTS,
+    flight::TESTS,
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,
