@@ -1,11 +1,11 @@
 //! Sessions whose rings are in overwrite mode: snapshots, their gaps, and books that balance.
 
-use crate::context::Context;
+use crate::context::{Context, switch};
 use crate::kit::{EVENT, Hand, balanced};
 use crate::table::{Outcome, Test};
 use crate::wild::{Act, Wild};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracer::ErrorKind;
 use tracer::event::Cause;
 use tracer::session::Flight;
@@ -16,6 +16,7 @@ pub const TESTS: &[Test] = &[
     Test::new("flight::what_nobody_asked_for_is_counted", what_nobody_asked_for_is_counted),
     Test::new("flight::a_window_of_time", a_window_of_time),
     Test::new("flight::a_sink_that_panics_and_fails", a_sink_that_panics_and_fails),
+    Test::new("flight::a_cpu_goes_and_comes", a_cpu_goes_and_comes).in_guests(),
     Test::new("flight::a_session_without_one_refuses", a_session_without_one_refuses),
 ];
 
@@ -115,6 +116,30 @@ fn a_sink_that_panics_and_fails(ctx: &Context) -> Outcome {
     let report = hand.session.stop(&mut sink)?;
     balanced(&report)?;
     assert!(report.sinks[0].dropped_sink > 0);
+    Ok(())
+}
+
+/// What its dead rings hold is told, before what the new ones do.
+fn a_cpu_goes_and_comes(_: &Context) -> Outcome {
+    let mut hand = hand(None)?;
+    hand.fire(1, 0, 5)?;
+    switch(1, false)?;
+    switch(1, true)?;
+    hand.fire(1, 0, 3)?;
+    // Looked after within a second.
+    let since = Instant::now();
+    while hand.accounts(1).emitted == 5 {
+        assert!(since.elapsed() < Duration::from_secs(20), "no new ring");
+        std::thread::sleep(Duration::from_millis(60));
+        hand.drain()?;
+        hand.fire(1, 0, 1)?;
+    }
+    hand.session.snapshot(&mut hand.sink)?;
+    let failed = hand.accounts(1).failed.eopnotsupp as u32;
+    assert_eq!(hand.numbers(1), [1, 2, 3, 4, 5, 6 + failed]);
+    let gaps: Vec<_> = hand.sink.gaps().map(|gap| (gap.cause, gap.count)).collect();
+    assert_eq!(gaps, [(Cause::Failed, Some(u64::from(failed)))]);
+    balanced(&hand.stop()?)?;
     Ok(())
 }
 
