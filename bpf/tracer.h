@@ -65,7 +65,9 @@ struct tracer_accounts {
 	__u64 paired;	  /* entries that met their return */
 	__u64 unreturned; /* entries whose place another took: they never returned */
 	__u64 tallied;	  /* runs that were added to a tally */
-	__u64 pad[7];
+	__u64 sent;	  /* gathered events in records that were emitted */
+	__u64 unsent;	  /* and in records that failed */
+	__u64 pad[5];
 };
 _Static_assert(sizeof(struct tracer_accounts) == 192, "three cache lines");
 

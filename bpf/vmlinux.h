@@ -23,14 +23,19 @@ enum {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_STACK_TRACE = 7,
 	BPF_MAP_TYPE_CGROUP_ARRAY = 8,
+	BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 #define BPF_F_CURRENT_CPU 0xffffffffULL
 #define BPF_F_NO_PREALLOC (1U << 0)
 #define BPF_F_MMAPABLE (1U << 10)
 #define BPF_F_USER_STACK (1ULL << 8)
+#define BPF_RB_NO_WAKEUP (1ULL << 0)
+#define BPF_RB_FORCE_WAKEUP (1ULL << 1)
+#define BPF_RB_AVAIL_DATA 0
 
 struct bpf_pidns_info {
 	__u32 pid;

@@ -30,6 +30,10 @@ pub struct Accounts {
     pub paired: u64,
     /// Stored entries whose place another entry took: their return was never seen.
     pub unreturned: u64,
+    /// Events that shared a record with others, in records that were emitted.
+    pub sent: u64,
+    /// The same, in records that failed.
+    pub unsent: u64,
 }
 
 /// Failures by what the helper returned, or by our own cause.
@@ -105,6 +109,8 @@ impl Accounts {
             paired: w[14],
             unreturned: w[15],
             tallied: w[16],
+            sent: w[17],
+            unsent: w[18],
         }
     }
 }
@@ -120,6 +126,8 @@ impl std::ops::AddAssign for Accounts {
         self.unpaired += o.unpaired;
         self.paired += o.paired;
         self.unreturned += o.unreturned;
+        self.sent += o.sent;
+        self.unsent += o.unsent;
         let (f, g) = (&mut self.failed, o.failed);
         f.enospc += g.enospc;
         f.enoent += g.enoent;

@@ -6,6 +6,8 @@ use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
 use super::{
     attach::Manner,
+    record::args as record,
+    script::args as script,
     stat::args as stat,
     units::{self, Wakeup},
 };
@@ -23,10 +25,14 @@ pub struct Args {
 pub enum Command {
     /// Stream events to stdout as they happen
     Run(Box<Run>),
+    /// Record to a file or a pipe that perf reads
+    Record(Box<record::Record>),
     /// Count in the kernel: rates, sums and histograms, with no events
     Stat(Box<stat::Args>),
     /// Read somebody else's pinned perf event array
     Read(Box<Read>),
+    /// Show a recording, ours or perf's: text, json, csv, folded
+    Script(Box<script::Args>),
     /// What can be probed, with its parameters; and why not
     List(List),
     /// What this kernel and user allow, each with the exact fix
@@ -34,7 +40,7 @@ pub enum Command {
     /// The JSON Schema of the lines that `run -f json` writes for some specs
     Schema(SchemaOf),
     /// Measure this host's path from bpf_perf_event_output to a reader
-    Bench(Bench),
+    Bench(Box<super::bench::Bench>),
     /// Print a shell's completions: source <(tracer completions bash)
     Completions {
         /// The shell
@@ -73,6 +79,15 @@ status if all else is well.";
 #[derive(Debug, Group)]
 #[command(after_help = RUN_HELP)]
 pub struct Run {
+    #[command(flatten)]
+    pub probes: Probes,
+    #[command(flatten)]
+    pub stream: Stream,
+}
+
+/// What is traced.
+#[derive(Debug, Group)]
+pub struct Probes {
     /// What to trace
     #[arg(value_name = "SPEC")]
     pub specs: Vec<String>,
@@ -100,9 +115,6 @@ pub struct Run {
     /// Resolve, load and attach, say what was done, and detach
     #[arg(long)]
     pub dry_run: bool,
-
-    #[command(flatten)]
-    pub stream: Stream,
 }
 
 /// Which tasks are traced.
@@ -125,9 +137,9 @@ pub struct Tasks {
     pub include_self: bool,
 }
 
-/// What every stream of events is told, wherever they come from.
+/// What every session is told, whatever becomes of its events.
 #[derive(Debug, Group)]
-pub struct Stream {
+pub struct Trace {
     /// Trace on these CPUs, such as 0-3,7
     #[arg(short = 'C', long, value_name = "CPUS", env = "TRACER_CPUS")]
     pub cpus: Option<String>,
@@ -138,28 +150,12 @@ pub struct Stream {
     /// Stop after this time, such as 10s
     #[arg(long, value_name = "TIME", value_parser = units::time, env = "TRACER_DURATION")]
     pub duration: Option<Duration>,
-
-    /// How events are written
-    #[arg(short, long, value_enum, default_value_t = Format::Text, env = "TRACER_FORMAT")]
-    pub format: Format,
-    /// Write to this file instead of stdout
-    #[arg(short, long, value_name = "FILE", env = "TRACER_OUTPUT")]
-    pub output: Option<PathBuf>,
     /// The kernel's stack with every event
     #[arg(short = 'k', long, env = "TRACER_KSTACK")]
     pub kstack: bool,
     /// The user's stack with every event
     #[arg(short = 'U', long, env = "TRACER_USTACK")]
     pub ustack: bool,
-    /// The columns of text: time, comm, pid, tid, cpu, uid, cgroup, seq, name, args, or fields by name
-    #[arg(long, value_name = "LIST", env = "TRACER_FIELDS")]
-    pub fields: Option<String>,
-    /// The time column of text: none, delta, mono, wall or utc
-    #[arg(short, long, value_name = "HOW", default_value = "mono", env = "TRACER_TIME")]
-    pub time: String,
-    /// JSON integers of 64 bits: as numbers, exact in the text, or as strings for readers that keep doubles
-    #[arg(long, value_enum, default_value_t = JsonInt::Number, env = "TRACER_JSON_INT")]
-    pub json_int: JsonInt,
 
     #[command(flatten)]
     pub rings: Rings,
@@ -177,24 +173,47 @@ pub struct Stream {
     /// Say more; the kernel counts our programs' runs as a check of `fired`
     #[arg(short, long, env = "TRACER_VERBOSE")]
     pub verbose: bool,
+}
+
+/// What every stream of events is told, wherever they come from.
+#[derive(Debug, Group)]
+pub struct Stream {
+    /// How events are written
+    #[arg(short, long, value_enum, default_value_t = Format::Text, env = "TRACER_FORMAT")]
+    pub format: Format,
+    /// Write to this file instead of stdout
+    #[arg(short, long, value_name = "FILE", env = "TRACER_OUTPUT")]
+    pub output: Option<PathBuf>,
+    /// The columns of text: time, comm, pid, tid, cpu, uid, cgroup, seq, name, args, or fields by name
+    #[arg(long, value_name = "LIST", env = "TRACER_FIELDS")]
+    pub fields: Option<String>,
+    /// The time column of text: none, delta, mono, wall or utc
+    #[arg(short, long, value_name = "HOW", default_value = "mono", env = "TRACER_TIME")]
+    pub time: String,
+    /// JSON integers of 64 bits: as numbers, exact in the text, or as strings for readers that keep doubles
+    #[arg(long, value_enum, default_value_t = JsonInt::Number, env = "TRACER_JSON_INT")]
+    pub json_int: JsonInt,
     /// Colours
     #[arg(long, value_enum, default_value_t = Color::Auto, env = "TRACER_COLOR")]
     pub color: Color,
+
+    #[command(flatten)]
+    pub trace: Trace,
 }
 
-impl Run {
+impl Probes {
     /// How it attaches.
-    pub fn manner(&self) -> Manner {
-        Manner { missing: self.missing, quiet: self.quiet, verbose: self.verbose }
+    pub fn manner(&self, trace: &Trace) -> Manner {
+        Manner { missing: self.missing, quiet: trace.quiet, verbose: trace.verbose }
     }
 }
 
-/// What reads a flag of the stream need not know where it stands.
-impl std::ops::Deref for Run {
-    type Target = Stream;
+/// What reads a flag of the session need not know where it stands.
+impl std::ops::Deref for Stream {
+    type Target = Trace;
 
-    fn deref(&self) -> &Stream {
-        &self.stream
+    fn deref(&self) -> &Trace {
+        &self.trace
     }
 }
 
@@ -309,22 +328,6 @@ pub struct Doctor {
     #[arg(value_name = "SPEC")]
     pub specs: Vec<String>,
     /// Print NDJSON, one object a line
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub rings: Rings,
-}
-
-/// `tracer bench`
-#[derive(Debug, Group)]
-pub struct Bench {
-    /// How long to measure
-    #[arg(long, value_name = "TIME", value_parser = units::time, default_value = "2s")]
-    pub duration: Duration,
-    /// The CPU that calls write(2)
-    #[arg(short = 'C', long, value_name = "CPU", default_value_t = 0)]
-    pub cpu: u32,
-    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

@@ -16,8 +16,10 @@ mod output;
 mod pages;
 mod plan;
 mod read;
+mod record;
 mod run;
 mod schema;
+mod script;
 mod signal;
 mod stat;
 mod status;
@@ -54,16 +56,23 @@ pub fn main() -> ExitCode {
     if let Some(failed) = command::trampoline() {
         return failed;
     }
-    let done = match Args::parse().command {
+    let command = Args::parse_from(record::args::with_levels(std::env::args_os())).command;
+    if !matches!(command, Command::Run(_) | Command::Record(_) | Command::Stat(_) | Command::Read(_)) {
+        // Nothing of theirs needs an order at its end.
+        signal::unblock();
+    }
+    let done = match command {
         Command::Run(args) => run::run(&args),
+        Command::Record(args) => record::run(&args),
         Command::Stat(args) => stat::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::Script(args) => script::run(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Schema(args) => schema::run(&args),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { command } => pages::man(command.as_deref()),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(&args),
     };
     done.unwrap_or_else(|error| {
         complain(&error);

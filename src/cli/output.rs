@@ -99,6 +99,9 @@ impl Sink for Output {
     fn note(&mut self, note: &Note<'_>) -> Result<()> {
         self.sink_mut().note(note)
     }
+    fn caught_up(&mut self) -> Result<()> {
+        self.sink_mut().caught_up()
+    }
     fn flush(&mut self) -> Result<()> {
         self.sink_mut().flush()
     }

@@ -11,9 +11,8 @@ use tracer::{
 };
 
 use super::{
-    args::{Rings, Run, Tasks},
+    args::{Probes, Rings, Tasks, Trace},
     kin, say,
-    units::Wakeup,
 };
 
 /// The specs; the default is one.
@@ -49,7 +48,7 @@ pub fn with_stacks(specs: &mut [Spec], kernel: bool, user: bool) -> Result<()> {
 }
 
 /// Checks that what is said of objects has one to be said of, and tells what does not hold for them.
-pub fn objects(args: &Run, specs: &[Spec]) -> Result<()> {
+pub fn objects(args: &Probes, quiet: bool, specs: &[Spec]) -> Result<()> {
     let objects = specs.iter().filter(|s| s.provider == Provider::Object).count();
     if objects == 0 && !(args.set.is_empty() && args.event.is_empty()) {
         return Err(Error::usage("--set and --event are for objects, and no SPEC is one")
@@ -57,24 +56,33 @@ pub fn objects(args: &Run, specs: &[Spec]) -> Result<()> {
     }
     let Tasks { pid, comm, uid, cgroup, .. } = &args.tasks;
     let filtered = !pid.is_empty() || comm.is_some() || uid.is_some() || cgroup.is_some();
-    if objects > 0 && filtered && !args.quiet {
+    if objects > 0 && filtered && !quiet {
         say("-p, --comm, -u and --cgroup are our own programs' filters: objects emit what they emit");
     }
     Ok(())
 }
 
 /// The options of a session; `child` is the command that waits to be let go.
-pub fn options(args: &Run, probes: usize, child: Option<u32>) -> Result<session::Options> {
-    let cpus = args.cpus.as_deref().map(cpu_list).transpose()?;
+pub fn options(args: &Probes, trace: &Trace, probes: usize, child: Option<u32>) -> Result<session::Options> {
+    let cpus = trace.cpus.as_deref().map(cpu_list).transpose()?;
     Ok(session::Options {
-        rings: ring::Options { cpus: cpus.clone(), ..rings(&args.rings, cpus.as_deref())? },
+        rings: ring::Options { cpus: cpus.clone(), ..rings(&trace.rings, cpus.as_deref())? },
         filter: filter(&args.tasks, child)?,
         probes,
         objects: Settings { set: args.set.clone(), events: args.event.clone() },
-        limit: args.count,
-        count_runs: args.verbose,
+        limit: trace.count,
+        count_runs: trace.verbose,
         ..session::Options::default()
     })
+}
+
+/// Side-band records for a recording: of the command and its children, where nothing else is traced, else of all.
+pub fn sideband(args: &Probes, trace: &Trace, child: Option<u32>) -> ring::sideband::Options {
+    ring::sideband::Options {
+        mmaps: trace.ustack,
+        process: child.filter(|_| args.tasks.pid.is_empty()),
+        ..ring::sideband::Options::default()
+    }
 }
 
 /// Which tasks are traced; `child` is the command that waits to be let go.
@@ -125,8 +133,7 @@ pub fn rings(args: &Rings, cpus: Option<&[u32]>) -> Result<ring::Options> {
     }
     let wake = match args.wakeup {
         None => Wake::Latency(args.latency),
-        Some(Wakeup::Records(n)) => Wake::Records(n),
-        Some(Wakeup::Bytes(n)) => Wake::Bytes(n),
+        Some(wakeup) => wakeup.into(),
     };
     Ok(ring::Options { size, wake, ..defaults })
 }

@@ -9,43 +9,69 @@ use tracer::{
     ledger::Report,
     probe::Provider,
     session::{self, Session},
+    sink::Sink,
 };
 
 use super::{
-    args::{Run, Stream},
+    args::{Probes, Run, Stream, Trace},
     attach,
     command::{Running, Waiting},
-    complain, exit, output, plan, say, signal,
+    complain, exit, output, plan, say,
+    signal::{self, Requests},
     status::Status,
     summary,
 };
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Run) -> Result<ExitCode> {
-    let mut specs = plan::specs(&args.specs)?;
-    plan::within_root(&mut specs, &args.tasks.pid);
-    plan::with_stacks(&mut specs, args.kstack, args.ustack)?;
-    plan::objects(args, &specs)?;
-    let account = args.user.as_deref().map(plan::account).transpose()?;
-    let control = Control::new()?;
-    let child = match args.cmd.is_empty() {
-        true => None,
-        false => Some(Waiting::start(&args.cmd, args.output.is_none())?),
-    };
-    let found = attach::find(args.manner(), &specs)?;
-    let own = found.iter().filter(|f| f.spec().provider != Provider::Object);
-    let probes = own.map(|found| found.each().len()).sum();
-    let options = plan::options(args, probes, child.as_ref().map(Waiting::id))?;
-    let mut session = prepare(args, options)?;
-    attach::attach(args.manner(), &mut session, &found)?;
-    output::check_columns(args, &session)?;
-    if args.dry_run {
+    let mut ready = ready(&args.probes, &args.stream, args.stream.output.is_none(), false)?;
+    output::check_columns(&args.stream, &ready.session)?;
+    if args.probes.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    stream(args, &mut session, &control, || {
+    let control = ready.control.clone();
+    let begin = ready.begin;
+    stream(&args.stream, &mut ready.session, &control, begin)
+}
+
+/// A session whose probes are attached.
+pub struct Ready {
+    /// The session.
+    pub session: Session,
+    /// What stops it.
+    pub control: Control,
+    /// To be called when all is ready for the first event: drops privileges and lets the command go.
+    pub begin: Box<dyn FnOnce() -> Result<Option<Running>>>,
+}
+
+/// Attaches what was asked for. The command's stdout is ours where it is not to be `aside`; what becomes of `tasks` is
+/// told too where that is wanted.
+pub fn ready(probes: &Probes, trace: &Trace, aside: bool, tasks: bool) -> Result<Ready> {
+    let mut specs = plan::specs(&probes.specs)?;
+    plan::within_root(&mut specs, &probes.tasks.pid);
+    plan::with_stacks(&mut specs, trace.kstack, trace.ustack)?;
+    plan::objects(probes, trace.quiet, &specs)?;
+    let account = probes.user.as_deref().map(plan::account).transpose()?;
+    let control = Control::new()?;
+    let child = match probes.cmd.is_empty() {
+        true => None,
+        false => Some(Waiting::start(&probes.cmd, aside)?),
+    };
+    let manner = probes.manner(trace);
+    let found = attach::find(manner, &specs)?;
+    let own = found.iter().filter(|f| f.spec().provider != Provider::Object);
+    let count = own.map(|found| found.each().len()).sum();
+    let id = child.as_ref().map(Waiting::id);
+    let sideband = tasks.then(|| plan::sideband(probes, trace, id));
+    let options = session::Options { sideband, ..plan::options(probes, trace, count, id)? };
+    let mut session = prepare(trace, options)?;
+    attach::attach(manner, &mut session, &found)?;
+    let woken = control.clone();
+    let begin = move || {
         account.iter().try_for_each(drop_privileges)?;
-        child.map(|child| child.go(control.clone())).transpose()
-    })
+        child.map(|child| child.go(woken)).transpose()
+    };
+    Ok(Ready { session, control, begin: Box::new(begin) })
 }
 
 /// Runs a session whose probes are attached to its end; `begin` is called when all is ready for the first event.
@@ -55,19 +81,36 @@ pub fn stream(
     control: &Control,
     begin: impl FnOnce() -> Result<Option<Running>>,
 ) -> Result<ExitCode> {
-    let mut sink = output::open(args, session, control)?;
-    let requests = signal::listen(control.clone(), args.output.is_some())?;
+    let sink = output::open(args, session, control)?;
+    let to_file = args.output.is_some();
+    course(args, session, control, sink, to_file, begin, |sink, requests| {
+        match (requests.take_reopen(), &args.output) {
+            (true, Some(path)) => sink.reopen(path),
+            _ => Ok(()),
+        }
+    })
+}
+
+/// The same into any sink; `each` is called once a pass, for what signals ask of a sink that is a file.
+pub fn course<S: Sink>(
+    trace: &Trace,
+    session: &mut Session,
+    control: &Control,
+    mut sink: S,
+    to_file: bool,
+    begin: impl FnOnce() -> Result<Option<Running>>,
+    mut each: impl FnMut(&mut S, &Requests) -> Result<()>,
+) -> Result<ExitCode> {
+    let requests = signal::listen(control.clone(), to_file)?;
     session.header(&mut sink)?;
     let running = begin()?;
 
-    let mut status = Status::new(args.quiet, args.stats, args.output.is_some());
-    let until = args.duration.and_then(|d| Instant::now().checked_add(d));
+    let mut status = Status::new(trace.quiet, trace.stats, to_file);
+    let until = trace.duration.and_then(|d| Instant::now().checked_add(d));
     let mut failed = None;
-    let ended = blocking::run(session, &mut sink, control, until, |session, sink: &mut output::Output| {
+    let ended = blocking::run(session, &mut sink, control, until, |session, sink: &mut S| {
         status.tick(session, sink, requests.take_stats());
-        if let (true, Some(path)) = (requests.take_reopen(), &args.output)
-            && let Err(error) = sink.reopen(path)
-        {
+        if let Err(error) = each(sink, &requests) {
             failed = Some(error);
             return ControlFlow::Break(());
         }
@@ -75,11 +118,11 @@ pub fn stream(
     })?;
     status.clear();
     let command = running.and_then(|running| running.finish());
-    Ok(finish(args, &ended.report, failed.or(ended.error), command))
+    Ok(finish(trace, &ended.report, failed.or(ended.error), command))
 }
 
 /// Maps the rings. Where the default size is beyond a limit, takes what fits and says so.
-pub fn prepare(args: &Stream, options: session::Options) -> Result<Session> {
+pub fn prepare(args: &Trace, options: session::Options) -> Result<Session> {
     let (session, shrunk) = plan::prepare(&args.rings, options)?;
     if let (Some(size), false) = (shrunk, args.quiet) {
         say(&format!("rings of {} KiB a CPU, as the limit on locked memory allows no more", size >> 10));
@@ -97,7 +140,7 @@ fn drop_privileges(account: &nix::unistd::User) -> Result<()> {
 }
 
 /// The last words, and the exit code.
-fn finish(args: &Stream, report: &Report, error: Option<Error>, command: Option<u8>) -> ExitCode {
+fn finish(args: &Trace, report: &Report, error: Option<Error>, command: Option<u8>) -> ExitCode {
     let closed = error.as_ref().is_some_and(|e| e.kind() == ErrorKind::Closed);
     let allowed = args.fail_on_loss.unwrap_or(u64::MAX);
     let lossy = report.missing() > allowed;

@@ -16,6 +16,7 @@ use tracer::{Error, ErrorKind, Result, frontend::Control};
 pub struct Requests {
     stats: Arc<AtomicBool>,
     reopen: Arc<AtomicBool>,
+    rotate: Arc<AtomicBool>,
 }
 
 impl Requests {
@@ -27,6 +28,11 @@ impl Requests {
     /// Whether HUP came since the last call.
     pub fn take_reopen(&self) -> bool {
         self.reopen.swap(false, Ordering::AcqRel)
+    }
+
+    /// Whether USR2 came since the last call.
+    pub fn take_rotate(&self) -> bool {
+        self.rotate.swap(false, Ordering::AcqRel)
     }
 }
 
@@ -50,7 +56,8 @@ pub fn unblock() {
 }
 
 /// Starts the thread. INT and TERM stop the run in order, and a second one at once; USR1 asks for a stats line;
-/// HUP asks for files to be reopened where `files` are written, and is a stop where not.
+/// USR2 for a file to be finished and another begun; HUP asks for files to be reopened where `files` are written, and
+/// is a stop where not.
 pub fn listen(control: Control, files: bool) -> Result<Requests> {
     let requests = Requests::default();
     let theirs = requests.clone();
@@ -60,7 +67,8 @@ pub fn listen(control: Control, files: bool) -> Result<Requests> {
             match ours().wait() {
                 Ok(Signal::SIGUSR1) => theirs.stats.store(true, Ordering::Release),
                 Ok(Signal::SIGHUP) if files => theirs.reopen.store(true, Ordering::Release),
-                Ok(Signal::SIGUSR2) | Err(_) => continue,
+                Ok(Signal::SIGUSR2) => theirs.rotate.store(true, Ordering::Release),
+                Err(_) => continue,
                 Ok(signal) => {
                     if stopping {
                         std::process::exit(128 + signal as i32);

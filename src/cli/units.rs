@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tracer::ring::Wake;
+
 /// Bytes: a number with K, M or G (powers of 1024), or none.
 pub fn size(text: &str) -> Result<usize, String> {
     let (digits, unit) = split(text);
@@ -37,6 +39,15 @@ pub fn time(text: &str) -> Result<Duration, String> {
 pub enum Wakeup {
     Records(u32),
     Bytes(u32),
+}
+
+impl From<Wakeup> for Wake {
+    fn from(wakeup: Wakeup) -> Wake {
+        match wakeup {
+            Wakeup::Records(n) => Wake::Records(n),
+            Wakeup::Bytes(n) => Wake::Bytes(n),
+        }
+    }
 }
 
 /// A number of records, or bytes with a unit.

@@ -14,7 +14,14 @@
 
 mod attr;
 mod endian;
+pub mod feature;
 pub mod kind;
+pub mod read;
+pub mod records;
+mod tracing_data;
+pub mod write;
 
 pub use attr::{Attr, flag};
 pub use endian::{Endian, Fields};
+pub use feature::Feature;
+pub use tracing_data::{System, TracingData};

@@ -60,6 +60,11 @@ fn uprobe(
     retprobe: bool,
     cookie: u64,
 ) -> libbpf_rs::Result<Link> {
-    let opts = UprobeOpts { retprobe, cookie, func_name: Some(symbol.to_owned()), ..UprobeOpts::default() };
+    let opts = UprobeOpts {
+        retprobe,
+        cookie,
+        func_name: (!symbol.is_empty()).then(|| symbol.to_owned()),
+        ..UprobeOpts::default()
+    };
     program.attach_uprobe_with_opts(ALL, path, offset as usize, opts)
 }

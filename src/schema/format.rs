@@ -27,9 +27,17 @@ const MOST: usize = 1024;
 /// The fields of a format text after the common ones, without the names of their values; lines that are none are
 /// passed over.
 pub fn fields(text: &str) -> Vec<FormatField> {
+    declared(text).filter(|f| !f.name.starts_with("common_")).take(MOST).collect()
+}
+
+/// The same with the common ones before them.
+pub fn all_fields(text: &str) -> Vec<FormatField> {
+    declared(text).take(MOST).collect()
+}
+
+fn declared(text: &str) -> impl Iterator<Item = FormatField> + '_ {
     let declared = text.split_once("print fmt:").map_or(text, |(declared, _)| declared);
-    let all = declared.lines().filter_map(field).filter(|f| !f.name.starts_with("common_"));
-    all.take(MOST).collect()
+    declared.lines().filter_map(field)
 }
 
 /// The same with the names that its print fmt gives to values.
@@ -69,10 +77,9 @@ fn field(line: &str) -> Option<FormatField> {
     let offset = number("offset:")?;
     let size = number("size:")?;
     let signed = number("signed:").unwrap_or(0) != 0;
+    let dynamic = ["__data_loc", "__rel_loc"].iter().any(|word| declaration.starts_with(word));
     let (base, array) = match declaration.find('[') {
-        Some(at) if declaration.ends_with(']') && !declaration.starts_with("__data_loc") => {
-            declaration.split_at(at)
-        }
+        Some(at) if declaration.ends_with(']') && !dynamic => declaration.split_at(at),
         _ => (declaration, ""),
     };
     let name = base.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;

@@ -10,6 +10,7 @@ mod constant;
 pub mod errno;
 pub mod format;
 mod names;
+pub mod print;
 mod print_fmt;
 mod shapes;
 mod show;

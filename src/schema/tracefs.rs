@@ -29,32 +29,101 @@ const HEAD: [(&str, &str, u32, u32, bool); 8] = [
     ("char", "tracer_comm[16]", 36, 16, false),
 ];
 
+/// The head that stands before an event that has none of ours: a number of its CPU, and where all of its bytes are.
+const PREFIX: [(&str, &str, u32, u32, bool); 2] =
+    [("u32", "tracer_seq", 8, 4, false), ("__data_loc u8[]", "tracer_bytes", 12, 4, false)];
+/// Bytes of that head, the common ones included.
+pub const PREFIX_SIZE: u32 = 16;
+
 /// The `format` text of a schema whose events have the type `id`.
 pub fn format(schema: &Schema, id: u16) -> String {
+    text(schema, &event_name(schema), id, true)
+}
+
+/// A schema's name as C takes it: what its events are called in the system `tracer`.
+pub fn event_name(schema: &Schema) -> String {
+    identifier(&schema.name)
+}
+
+/// The `format` text of events called `name`. Those that are not `headed`, as their bytes do not open with
+/// [`Wire`](super::Wire), lie behind a head of [`PREFIX_SIZE`] bytes: the common ones, then u32 `tracer_seq` and the
+/// u32 `tracer_bytes`, `length << 16 | 16`.
+pub fn text(schema: &Schema, name: &str, id: u16, headed: bool) -> String {
     let mut out = String::new();
     // A `String` takes all that is written to it.
-    let _ = write(schema, id, &mut out);
+    let _ = match headed {
+        true => write(schema, name, id, &HEAD, &mut out),
+        false => write(&behind_prefix(schema), name, id, &PREFIX, &mut out),
+    };
     out
 }
 
-fn write(schema: &Schema, id: u16, out: &mut String) -> fmt::Result {
-    writeln!(out, "name: {}\nID: {id}\nformat:", identifier(&schema.name))?;
+/// The schema with its fields where the prefix moves them.
+fn behind_prefix(schema: &Schema) -> Schema {
+    let moved = |field: &Field| Field {
+        offset: field.offset + PREFIX_SIZE,
+        fault: field.fault.map(|(slot, bit)| (slot + PREFIX_SIZE, bit)),
+        ..field.clone()
+    };
+    Schema { fields: schema.fields.iter().map(moved).collect(), ..schema.clone() }
+}
+
+fn write(
+    schema: &Schema,
+    name: &str,
+    id: u16,
+    head: &[(&str, &str, u32, u32, bool)],
+    out: &mut String,
+) -> fmt::Result {
+    writeln!(out, "name: {name}\nID: {id}\nformat:")?;
     line(out, "unsigned short", "common_type", 0, 2, false)?;
     line(out, "unsigned char", "common_flags", 2, 1, false)?;
     line(out, "unsigned char", "common_preempt_count", 3, 1, false)?;
     line(out, "int", "common_pid", 4, 4, true)?;
     out.push('\n');
-    for (ty, name, offset, size, signed) in HEAD {
-        line(out, ty, name, offset, size, signed)?;
+    for (ty, name, offset, size, signed) in head {
+        line(out, ty, name, *offset, *size, *signed)?;
     }
     if let Some((slot, _)) = schema.fields.iter().find_map(|f| f.fault) {
         line(out, "u64", "tracer_faults", slot, 8, false)?;
     }
     let names = field_names(schema);
+    let packed = !head.iter().any(|(_, name, ..)| *name == "tracer_probe");
     for (field, name) in schema.fields.iter().zip(&names) {
-        declare(out, field, name)?;
+        match packed_integer(field).filter(|_| packed) {
+            Some(size) => line(out, &format!("u{}", 8 * size), name, field.offset, size, false)?,
+            None => declare(out, field, name)?,
+        }
     }
-    print_fmt(schema, &names, out)
+    print_fmt(schema, &names, packed, out)
+}
+
+/// Bytes of the unsigned integer that holds a field where no slot of eight bytes does: signed ones of one or two
+/// bytes, which perf would take for unsigned ones, and bitfields.
+fn packed_integer(field: &Field) -> Option<u32> {
+    match field.kind {
+        Kind::Signed(n @ (1 | 2)) => Some(n.into()),
+        Kind::Bits { .. } => {
+            Some(field.kind.size() as u32).filter(|size| size.is_power_of_two() && *size <= 8)
+        }
+        _ => None,
+    }
+}
+
+/// Its value as perf computes it.
+fn packed_value(field: &Field, name: &str) -> String {
+    let (first, width, signed) = match field.kind {
+        Kind::Bits { first, width, signed } => (u32::from(first), u32::from(width), signed),
+        other => (0, 8 * other.size() as u32, true),
+    };
+    // The first bit of a big-endian machine is the highest.
+    let bits = 8 * field.kind.size() as u32;
+    let shift = if cfg!(target_endian = "little") { first } else { bits - first - width };
+    let mask = u64::MAX >> (64 - width.clamp(1, 64));
+    let sign = mask / 2 + 1;
+    let value = format!("((REC->{name} >> {shift}) & {mask:#x})");
+    // perf computes no `^`.
+    if signed { format!("((({value} + {sign:#x}) & {mask:#x}) - {sign:#x})") } else { value }
 }
 
 fn line(out: &mut String, ty: &str, name: &str, offset: u32, size: u32, signed: bool) -> fmt::Result {
@@ -79,20 +148,25 @@ fn declare(out: &mut String, field: &Field, name: &str) -> fmt::Result {
             let size = field.kind.size();
             line(out, "u8", &format!("{name}[{size}]"), at, size as u32, false)
         }
-        // It has no length that a format could tell.
+        // It has no length that a format could tell; `tracer_bytes` is declared.
         (Kind::Rest, _) => Ok(()),
     }
 }
 
-fn print_fmt(schema: &Schema, names: &[String], out: &mut String) -> fmt::Result {
+fn print_fmt(schema: &Schema, names: &[String], packed: bool, out: &mut String) -> fmt::Result {
     let (mut text, mut args) = (String::new(), String::new());
     for (field, name) in schema.fields.iter().zip(names) {
-        // Stacks are no matter for a line, and what has no length is not declared.
-        if let Kind::Stack { .. } | Kind::Rest = field.kind {
+        // Stacks are no matter for a line.
+        if let Kind::Stack { .. } = field.kind {
             continue;
         }
         write!(text, "{}{name}=", if text.is_empty() { "" } else { " " })?;
         args.push_str(", ");
+        if packed && packed_integer(field).is_some() {
+            text.push_str(if field.kind.integer_size() == 8 { "%lld" } else { "%d" });
+            args.push_str(&packed_value(field, name));
+            continue;
+        }
         show(field, name, &mut text, &mut args)?;
     }
     match text.is_empty() {
@@ -116,6 +190,13 @@ fn show(field: &Field, name: &str, text: &mut String, args: &mut String) -> fmt:
         args.write_fmt(argument)
     };
     match (field.kind, &field.show) {
+        // It has no length that a format could tell; the event has.
+        (Kind::Rest, _) => put(
+            "%s",
+            format_args!(
+                "__print_hex(__get_dynamic_array(tracer_bytes), __get_dynamic_array_len(tracer_bytes))"
+            ),
+        ),
         (Kind::Text, _) => put("%s", format_args!("__get_str({name})")),
         (Kind::Chars(_), _) => put("%s", format_args!("REC->{name}")),
         (Kind::Bytes | Kind::Stack { .. }, _) => put(
@@ -192,7 +273,9 @@ fn field_names(schema: &Schema) -> Vec<String> {
     let mut names: Vec<String> = Vec::with_capacity(schema.fields.len());
     for field in &schema.fields {
         let name = identifier(&field.name);
-        let taken = |name: &String| names.contains(name) || HEAD.iter().any(|(_, head, ..)| head == name);
+        let taken = |name: &String| {
+            names.contains(name) || HEAD.iter().chain(&PREFIX).any(|(_, head, ..)| head == name)
+        };
         let other = (2..).map(|i| format!("{name}_{i}")).find(|name| !taken(name));
         let name = if taken(&name) { other.unwrap_or(name) } else { name };
         names.push(name);
@@ -231,6 +314,35 @@ mod tests {
             spec: "s:openat".into(),
             fields: fields.iter().enumerate().map(field).collect(),
         }
+    }
+
+    #[test]
+    fn what_has_no_head_of_ours_stands_behind_another() {
+        let bits = |first, width, signed| Kind::Bits { first, width, signed };
+        let schema = schema(&[
+            ("number", Kind::Unsigned(8), Show::Plain),
+            ("low", Kind::Signed(2), Show::Plain),
+            ("three", bits(3, 5, false), Show::Plain),
+            ("wide", bits(0, 20, true), Show::Plain),
+            ("rest", Kind::Rest, Show::Plain),
+        ]);
+        let text = text(&schema, "mine", 9, false);
+        for expected in [
+            "name: mine\nID: 9\n",
+            "\tfield:u32 tracer_seq;\toffset:8;\tsize:4;\tsigned:0;\n",
+            "\tfield:__data_loc u8[] tracer_bytes;\toffset:12;\tsize:4;\tsigned:0;\n",
+            "\tfield:u64 number;\toffset:76;\tsize:8;\tsigned:0;\n",
+            "\tfield:u16 low;\toffset:84;\tsize:2;\tsigned:0;\n",
+            "\tfield:u8 three;\toffset:92;\tsize:1;\tsigned:0;\n",
+            "\tfield:u8 wide[3];\toffset:100;\tsize:3;\tsigned:0;\n",
+            "number=%llu low=%d three=%d wide=%s rest=%s\"",
+            "(((((REC->low >> 0) & 0xffff) + 0x8000) & 0xffff) - 0x8000)",
+            "((REC->three >> 3) & 0x1f)",
+            "__get_dynamic_array(tracer_bytes)",
+        ] {
+            assert!(text.contains(expected), "{expected}\n{text}");
+        }
+        assert!(!text.contains("tracer_probe"), "{text}");
     }
 
     #[test]

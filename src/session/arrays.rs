@@ -4,7 +4,7 @@
 // where those and rings meet.
 
 use crate::{
-    probe::{Bench, Probes},
+    probe::{Probes, bench::Bench},
     ring::Array,
 };
 

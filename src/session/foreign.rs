@@ -163,7 +163,7 @@ impl Foreign {
     pub fn announce<'a>(&'a self, probes: &mut Vec<Probe<'a>>) {
         for feed in &self.feeds {
             let all = feed.schemas().iter();
-            probes.extend(all.map(|schema| Probe { schema, attached: &feed.attached }));
+            probes.extend(all.map(|schema| Probe { schema, attached: &feed.attached, headed: false }));
         }
     }
 

@@ -254,7 +254,7 @@ impl Session {
     pub fn header(&self, sink: &mut dyn Sink) -> Result<()> {
         let attached = self.probes.attached().iter();
         let mut probes: Vec<Probe<'_>> =
-            attached.map(|a| Probe { schema: &a.schema, attached: &a.how }).collect();
+            attached.map(|a| Probe { schema: &a.schema, attached: &a.how, headed: true }).collect();
         self.foreign.announce(&mut probes);
         let Host { name, release, boot_id, clock } = &self.host;
         sink.header(&Header { host: name, release, boot_id, clock: *clock, probes: &probes })
@@ -283,7 +283,11 @@ impl Session {
         let own = self.drain_rings(budget, sink)?;
         let base = self.probes.attached().len();
         let events = self.foreign.drain(budget, own, base, &mut self.quota, sink)?;
-        Ok(Drained { more: events.more || tasks.more, stopped: events.stopped || tasks.stopped, ..events })
+        let (more, stopped) = (events.more || tasks.more, events.stopped || tasks.stopped);
+        if !(more || stopped) {
+            sink.caught_up()?;
+        }
+        Ok(Drained { more, stopped, ..events })
     }
 
     fn drain_sideband(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {

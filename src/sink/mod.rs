@@ -26,6 +26,8 @@ mod lines;
 mod memory;
 mod number;
 mod outlet;
+#[cfg(feature = "perf-data")]
+pub mod perf_data;
 pub mod raw;
 mod shown;
 pub mod stat;
@@ -47,8 +49,11 @@ use crate::{
 
 pub use memory::{Item, Memory};
 pub use outlet::{Options, Outlet};
+#[cfg(feature = "perf-data")]
+pub use perf_data::PerfData;
 pub use stream::{Encode, StreamSink};
 pub use when::TimeFormat;
+pub use writer::Transform;
 
 /// What a sink is told before the first event.
 #[derive(Clone, Debug)]
@@ -72,6 +77,8 @@ pub struct Probe<'a> {
     pub schema: &'a Schema,
     /// How it was attached, for example `kprobe on __x64_sys_write`.
     pub attached: &'a str,
+    /// Whether its events open with our head; those of users' objects do not.
+    pub headed: bool,
 }
 
 /// Two clocks read at one moment, nanoseconds.
@@ -143,6 +150,15 @@ pub trait Sink {
 
     /// Takes a note.
     fn note(&mut self, note: &Note<'_>) -> Result<()>;
+
+    /// Every ring has been read to an end that it had after the last call of this.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sink::event`].
+    fn caught_up(&mut self) -> Result<()> {
+        Ok(())
+    }
 
     /// Starts handing on what is buffered; does not wait for it.
     fn flush(&mut self) -> Result<()>;

@@ -23,7 +23,7 @@ use nix::errno::Errno;
 use super::{
     Counts,
     target::Target,
-    writer::{self, Batch, Failure, MOST, Progress, Shared, Work},
+    writer::{self, Batch, Failure, MOST, Progress, Shared, Transform, Work},
 };
 use crate::{Error, ErrorKind, Result};
 
@@ -45,12 +45,14 @@ pub struct Options {
     /// Called once from the writer thread when the descriptor fails or its reader goes away, also while
     /// nothing is written: enough to wake the owner, who learns the cause from the next call to the sink.
     pub on_failure: Option<Box<dyn Fn() + Send + Sync>>,
+    /// What the writer makes of the bytes of events.
+    pub transform: Option<Box<dyn Transform>>,
 }
 
 impl Default for Options {
     /// 64 batches of 64 KiB.
     fn default() -> Options {
-        Options { buffers: 64, batch: MOST, on_failure: None }
+        Options { buffers: 64, batch: MOST, on_failure: None, transform: None }
     }
 }
 
@@ -67,6 +69,8 @@ pub struct Outlet {
     dropped_queue: u64,
     dropped_here: u64,
     settled: bool,
+    /// How often it was sent elsewhere.
+    reopened: u64,
 }
 
 impl Outlet {
@@ -84,7 +88,8 @@ impl Outlet {
     fn start(name: &str, target: Target, options: Options) -> Result<Outlet> {
         let buffers = options.buffers.max(2);
         let batch = options.batch.clamp(2 * SLACK, MOST);
-        let empty = || Batch { bytes: Vec::with_capacity(batch), ends: Vec::with_capacity(batch / 64) };
+        let empty =
+            || Batch { bytes: Vec::with_capacity(batch), ends: Vec::with_capacity(batch / 64), plain: false };
         let free = std::iter::repeat_with(empty).take(buffers).collect();
         let shared = Arc::new(
             Shared::new(free, options.on_failure)
@@ -93,7 +98,7 @@ impl Outlet {
         let theirs = shared.clone();
         let thread = std::thread::Builder::new()
             .name("tracer-writer".into())
-            .spawn(move || writer::run(&theirs, target))
+            .spawn(move || writer::run(&theirs, target, options.transform))
             .map_err(|e| Error::caused(ErrorKind::Runtime, "cannot start a writer thread", e))?;
         Ok(Outlet {
             name: name.into(),
@@ -104,6 +109,7 @@ impl Outlet {
             dropped_queue: 0,
             dropped_here: 0,
             settled: false,
+            reopened: 0,
         })
     }
 
@@ -127,8 +133,42 @@ impl Outlet {
         let file = open(OpenOptions::new().append(true), path)?;
         let target = Target::new(file.as_fd()).map_err(|e| cannot_open(path, e.into()))?;
         self.hand_over()?;
+        self.reopened += 1;
         self.send(Work::Reopen(target));
         Ok(())
+    }
+
+    /// Sends all that follows to `file`, once `then` was done behind all that came before.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Sink`] where nothing more is written.
+    #[cfg(feature = "perf-data")]
+    pub(super) fn switch(
+        &mut self,
+        file: BorrowedFd<'_>,
+        then: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    ) -> Result<()> {
+        let target = Target::new(file).map_err(|e| Failure::Errno(e).error(&self.name))?;
+        self.hand_over()?;
+        self.send(Work::Then(Box::new(then)));
+        self.reopened += 1;
+        self.send(Work::Reopen(target));
+        Ok(())
+    }
+
+    /// Writes bytes as they are behind all that came before, whatever [`Options::transform`] makes of events.
+    pub(super) fn plain(&mut self, bytes: &[u8]) -> Result<()> {
+        self.hand_over()?;
+        self.send(Work::Batch(Batch { bytes: bytes.to_vec(), ends: Vec::new(), plain: true }));
+        self.check()
+    }
+
+    /// Bytes written so far to where it writes now: none while it still writes to where it wrote before.
+    #[cfg(feature = "perf-data")]
+    pub(super) fn written(&self) -> u64 {
+        let p = self.shared.lock();
+        if p.reopened == self.reopened { p.written } else { 0 }
     }
 
     /// The name it was given.

@@ -10,6 +10,7 @@ use crate::{
     Result,
     event::{Event, Gap},
     ledger::Report,
+    ring::TaskRecord,
 };
 
 /// The most bytes of notes that wait for room.
@@ -28,6 +29,10 @@ pub trait Encode: Send {
     fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>);
     /// A note.
     fn note(&mut self, note: &Note<'_>, out: &mut Vec<u8>);
+    /// What became of a task; most formats have no place for it.
+    fn sideband(&mut self, _task: &TaskRecord<'_>, _out: &mut Vec<u8>) {}
+    /// Every ring has been read, see [`Sink::caught_up`]; not called where there is no room.
+    fn caught_up(&mut self, _out: &mut Vec<u8>) {}
     /// The final ledger.
     fn footer(&mut self, report: &Report, out: &mut Vec<u8>);
 }
@@ -44,6 +49,12 @@ impl<E: Encode + ?Sized> Encode for Box<E> {
     }
     fn note(&mut self, note: &Note<'_>, out: &mut Vec<u8>) {
         (**self).note(note, out);
+    }
+    fn sideband(&mut self, task: &TaskRecord<'_>, out: &mut Vec<u8>) {
+        (**self).sideband(task, out);
+    }
+    fn caught_up(&mut self, out: &mut Vec<u8>) {
+        (**self).caught_up(out);
     }
     fn footer(&mut self, report: &Report, out: &mut Vec<u8>) {
         (**self).footer(report, out);
@@ -74,6 +85,29 @@ impl<E: Encode> StreamSink<E> {
         self.notes.extend_from_slice(&waiting);
         self.catch_up();
         self.outlet.appended()
+    }
+
+    /// Sends what follows to another file, the format's beginning first; `then` is done behind all that came before.
+    #[cfg(feature = "perf-data")]
+    pub(super) fn switch(
+        &mut self,
+        file: std::os::fd::BorrowedFd<'_>,
+        then: impl FnOnce() -> std::io::Result<()> + Send + 'static,
+    ) -> Result<()> {
+        self.outlet.switch(file, then)?;
+        self.outlet.plain(&self.header)
+    }
+
+    /// The format.
+    #[cfg(feature = "perf-data")]
+    pub(super) fn encode(&mut self) -> &mut E {
+        &mut self.encode
+    }
+
+    /// Bytes written to the file in use.
+    #[cfg(feature = "perf-data")]
+    pub(super) fn written(&self) -> u64 {
+        self.outlet.written()
     }
 
     /// Writes what waits for room and belongs before anything else. True if there is room now.
@@ -110,10 +144,7 @@ impl<E: Encode> Sink for StreamSink<E> {
         self.outlet.check()?;
         self.header.clear();
         self.encode.header(header, &mut self.header);
-        if let Some(out) = self.outlet.room() {
-            out.extend_from_slice(&self.header);
-        }
-        self.outlet.appended()
+        self.outlet.plain(&self.header)
     }
 
     #[inline]
@@ -162,6 +193,28 @@ impl<E: Encode> Sink for StreamSink<E> {
             Some(out) if notes.is_empty() => encode.note(note, out),
             _ if notes.len() < NOTES => encode.note(note, notes),
             _ => {}
+        }
+        self.outlet.appended()
+    }
+
+    /// As a note: what there is no room for waits for it, and beyond [`NOTES`] is left out.
+    fn task(&mut self, task: &TaskRecord<'_>) -> Result<()> {
+        self.outlet.check()?;
+        self.catch_up();
+        let StreamSink { encode, outlet, notes, .. } = self;
+        match outlet.room() {
+            Some(out) if notes.is_empty() => encode.sideband(task, out),
+            _ if notes.len() < NOTES => encode.sideband(task, notes),
+            _ => {}
+        }
+        self.outlet.appended()
+    }
+
+    fn caught_up(&mut self) -> Result<()> {
+        if self.catch_up()
+            && let Some(out) = self.outlet.room()
+        {
+            self.encode.caught_up(out);
         }
         self.outlet.appended()
     }

@@ -5,6 +5,7 @@
 
 use std::{
     collections::VecDeque,
+    io,
     sync::{
         Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -29,6 +30,8 @@ pub(super) struct Batch {
     pub bytes: Vec<u8>,
     /// The offset behind each event's last byte; what is no event has none.
     pub ends: Vec<u32>,
+    /// It is written as it is, whatever the writer makes of others, and is none of those that go round.
+    pub plain: bool,
 }
 
 impl Batch {
@@ -39,13 +42,31 @@ impl Batch {
     }
 }
 
+/// Makes other bytes of what is written, in the writer's thread: compresses it, say.
+pub trait Transform: Send {
+    /// What follows goes to another descriptor, and stands by itself.
+    ///
+    /// # Errors
+    ///
+    /// What makes it impossible to go on.
+    fn restart(&mut self) -> io::Result<()>;
+
+    /// Replaces the bytes of some events.
+    ///
+    /// # Errors
+    ///
+    /// What makes it impossible to go on.
+    fn apply(&mut self, bytes: &mut Vec<u8>) -> io::Result<()>;
+}
+
 /// What a writer is given.
-#[derive(Debug)]
 pub(super) enum Work {
     /// Bytes to write.
     Batch(Batch),
     /// Another descriptor for all that follows.
     Reopen(Target),
+    /// Something to be done when all before it is written.
+    Then(Box<dyn FnOnce() -> io::Result<()> + Send>),
 }
 
 /// Why nothing more is written.
@@ -69,7 +90,7 @@ impl Failure {
             }
             Failure::Errno(errno) => errno,
         };
-        let cause = std::io::Error::from(errno);
+        let cause = io::Error::from(errno);
         let error = Error::caused(ErrorKind::Sink, format!("{name}: cannot write"), cause);
         match errno {
             Errno::ENOSPC | Errno::EDQUOT => error.with_help("make room there, or write elsewhere: -o FILE"),
@@ -80,7 +101,7 @@ impl Failure {
 }
 
 /// The writer's accounts, and what the two sides tell each other.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Progress {
     /// Batches with nothing in them. The one used last is taken first: its memory is still in the cache.
     pub free: Vec<Batch>,
@@ -94,6 +115,9 @@ pub(super) struct Progress {
     pub delivered: u64,
     /// Events given up.
     pub dropped: u64,
+    /// Bytes written to the descriptor in use, and how many there were before it.
+    pub written: u64,
+    pub reopened: u64,
     /// Set once, when the writer ends.
     pub failed: Option<Failure>,
     /// The thread touches no account any more.
@@ -157,7 +181,8 @@ fn eventfd() -> nix::Result<EventFd> {
 }
 
 /// Writes until it is told to stop or cannot go on.
-pub(super) fn run(shared: &Shared, mut target: Target) {
+pub(super) fn run(shared: &Shared, mut target: Target, mut transform: Option<Box<dyn Transform>>) {
+    let errno = |e: io::Error| Failure::Errno(e.raw_os_error().map_or(Errno::EIO, Errno::from_raw));
     let why = loop {
         let work = {
             let mut p = shared.lock();
@@ -169,20 +194,42 @@ pub(super) fn run(shared: &Shared, mut target: Target) {
         };
         match work {
             Some(Work::Batch(mut batch)) => {
+                if let Some(transform) = transform.as_mut().filter(|_| !batch.plain) {
+                    if let Err(e) = transform.apply(&mut batch.bytes) {
+                        break errno(e);
+                    }
+                    let end = batch.bytes.len() as u32;
+                    batch.ends.fill(end);
+                }
                 if let Err(why) = write_batch(shared, &target, &batch) {
                     break why;
                 }
-                batch.clear();
                 let mut p = shared.lock();
                 if p.failed.is_some() {
                     break Failure::Stopped;
                 }
                 p.outstanding -= 1;
-                p.free.push(batch);
+                if !batch.plain {
+                    batch.clear();
+                    p.free.push(batch);
+                }
                 // Costs nothing where nobody waits.
                 shared.changed.notify_all();
             }
-            Some(Work::Reopen(other)) => target = other,
+            Some(Work::Reopen(other)) => {
+                target = other;
+                let mut p = shared.lock();
+                (p.written, p.reopened) = (0, p.reopened + 1);
+                drop(p);
+                if let Some(Err(e)) = transform.as_mut().map(|transform| transform.restart()) {
+                    break errno(e);
+                }
+            }
+            Some(Work::Then(act)) => {
+                if let Err(e) = act() {
+                    break errno(e);
+                }
+            }
             None => match target.wait_idle(&shared.stop, &shared.work) {
                 Ok(Ready::Go) => {
                     let _ = shared.work.read();
@@ -229,6 +276,7 @@ fn write_batch(shared: &Shared, target: &Target, batch: &Batch) -> Result<(), Fa
                     return Err(Failure::Stopped);
                 }
                 p.delivered += (now - whole) as u64;
+                p.written += n as u64;
                 p.in_hand -= (now - whole) as u64;
                 whole = now;
             }

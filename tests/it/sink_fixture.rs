@@ -82,7 +82,7 @@ pub fn with_header<T>(f: impl FnOnce(&Header<'_>) -> T) -> T {
         release: "6.12.0",
         boot_id: "0b4f1c2e-0000-4000-8000-000000000001",
         clock: Clock { monotonic: 2_000_000_000_000, realtime: 1_772_370_245_123_456_789 },
-        probes: &[Probe { schema: &WRITE, attached: "kprobe on __x64_sys_write" }],
+        probes: &[Probe { schema: &WRITE, attached: "kprobe on __x64_sys_write", headed: true }],
     })
 }
 

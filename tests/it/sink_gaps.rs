@@ -25,7 +25,7 @@ struct Stuck {
 /// A sink whose every buffer stands before a full pipe.
 fn stuck() -> Stuck {
     let (read, write) = nix::unistd::pipe().unwrap();
-    let options = Options { buffers: 3, batch: 4096, on_failure: None };
+    let options = Options { buffers: 3, batch: 4096, on_failure: None, transform: None };
     let mut sink = StreamSink::new(Json::default(), Outlet::new("out", write.as_fd(), options).unwrap());
     let mut handed = 0;
     // A drop alone may mean that the writer is slow today; one behind a full pipe is for good.

@@ -31,7 +31,7 @@ pub fn sink(fd: &impl AsFd, options: Options) -> TextSink {
 }
 
 pub fn small() -> Options {
-    Options { buffers: 4, batch: 4096, on_failure: None }
+    Options { buffers: 4, batch: 4096, on_failure: None, transform: None }
 }
 
 pub fn total(sink: &TextSink) -> u64 {
@@ -85,7 +85,7 @@ fn everything_arrives_where_somebody_reads() {
 #[test]
 fn a_stuck_pipe_holds_nobody_up_and_every_event_is_counted() {
     let (read, write) = pipe().unwrap();
-    let mut sink = sink(&write, Options { buffers: 4, batch: 40_000, on_failure: None });
+    let mut sink = sink(&write, Options { buffers: 4, batch: 40_000, on_failure: None, transform: None });
     let start = Instant::now();
     for seq in 0..10_000 {
         hand(&mut sink, seq % 2, seq).unwrap();

@@ -7,7 +7,7 @@ use libbpf_rs::{MapCore as _, MapFlags};
 use std::ops::ControlFlow;
 use std::os::fd::AsRawFd as _;
 use std::time::Duration;
-use tracer::probe::Bench;
+use tracer::probe::bench::{Bench, Emit};
 use tracer::record::kind;
 use tracer::ring::{Budget, Entry};
 use tracer::sink::Item;
@@ -108,7 +108,7 @@ fn a_slot_taken(ctx: &Context) -> Outcome {
 fn a_record_that_runs_over_others(ctx: &Context) -> Outcome {
     let cpu = ctx.online()?[0];
     let mut hand = Hand::with(|options| options.rings.size = 1 << 16)?;
-    let bench = Bench::by_hand()?;
+    let bench = Bench::by_hand(&Emit::default())?;
     bench.set_payload(&[0xab; Bench::LARGEST])?;
     let fd = hand.session.rings().fds().find(|(its, _)| *its == cpu).map_or(-1, |(_, fd)| fd.as_raw_fd());
     let map = second(bench.array())?;

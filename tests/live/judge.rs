@@ -6,7 +6,7 @@ use crate::table::{Outcome, Test};
 use anyhow::Result;
 use std::cell::RefCell;
 use std::ops::ControlFlow;
-use tracer::probe::Bench;
+use tracer::probe::bench::{Bench, Emit};
 use tracer::record::sample_type;
 use tracer::ring::{Budget, ItemKind, Options, Set};
 use tracer::session::arrays;
@@ -28,7 +28,7 @@ enum Told {
 /// Outputs `rounds` times on each CPU in turn and reads both arrays after every `unread` outputs.
 fn compare(ctx: &Context, pages: usize, rounds: usize, unread: usize, seed: u64) -> Result<Vec<Vec<Told>>> {
     let (cpus, mut dice) = (ctx.online()?, Dice::new(seed));
-    let bench = Bench::by_hand()?;
+    let bench = Bench::by_hand(&Emit::default())?;
     let payload = dice.bytes(4096);
     bench.set_payload(&payload)?;
     let options = Options { size: pages * 4096, sample_type: sample_type::RAW, ..Options::default() };

@@ -20,6 +20,7 @@
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
+//! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
 //! | `hotplug` | CPUs that come and go |
@@ -33,12 +34,14 @@
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
 //! | `flight` | snapshots of rings in overwrite mode |
 //! | `pace` | the wake rule that follows the rate |
+//! | `record` | recordings, judged by perf |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
 
 mod balance;
+mod bench;
 mod child;
 mod command;
 mod context;
@@ -65,6 +68,7 @@ mod pipes;
 mod preempt;
 mod probes;
 mod program;
+mod record;
 mod refusals;
 mod returns;
 mod rights;
@@ -74,6 +78,7 @@ mod sessions;
 mod sideband;
 mod signals;
 mod stat;
+mod structs;
 mod table;
 mod theft;
 mod trace;
@@ -125,6 +130,9 @@ const TESTS: &[&[Test]] = &[
     pipes::TESTS,
     signals::TESTS,
     stat::TESTS,
+    record::TESTS,
+    bench::TESTS,
+    structs::TESTS,
 ];
 
 fn main() -> ExitCode {

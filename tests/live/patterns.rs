@@ -1,10 +1,12 @@
 //! Many probes by one spec: what a pattern finds, what is refused of it, and what that costs.
 
 use crate::context::Context;
-use crate::fail;
+use crate::job::Job;
 use crate::program::{self, RECURSIVE, TARGET};
-use crate::table::{Outcome, Test};
+use crate::table::{Kernel, Outcome, Test, Variant};
 use crate::trace::Trace;
+use crate::{fail, skip};
+use nix::sys::signal::Signal;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
@@ -17,6 +19,11 @@ pub const TESTS: &[Test] = &[
     Test::new("patterns::missing_in_its_three_forms", missing_in_its_three_forms).in_guests(),
     Test::new("patterns::many_cost_little_more_than_one", many_cost_little_more_than_one)
         .in_guests()
+        .seconds(240),
+    Test::new("patterns::bpftrace_attaches_no_faster", bpftrace_attaches_no_faster)
+        .with(Variant::Bpftrace)
+        .only_on(Kernel::V6_12)
+        .may_skip(&[Kernel::V6_12])
         .seconds(240),
     Test::new("patterns::of_symbols", of_symbols),
     Test::new("patterns::nothing_matches", nothing_matches),
@@ -153,6 +160,39 @@ fn many_cost_little_more_than_one(ctx: &Context) -> Outcome {
         turns.push((many, one));
     }
     fail!("seconds for all and for one: {turns:?}");
+}
+
+/// Both count the calls of all functions of a pattern in a map, and are timed from the start of the process until
+/// they read: by then all is attached.
+fn bpftrace_attaches_no_faster(ctx: &Context) -> Outcome {
+    const PATTERN: &str = "tcp_*";
+    if !ctx.job("bpftrace", ["--version"]).run().is_ok_and(|ran| ran.status.success()) {
+        skip!("bpftrace is not in the guest (cargo xtask setup --tests installs it on the host)");
+    }
+    let script = format!("BEGIN {{ printf(\"ready\\n\"); }} kprobe:{PATTERN} {{ @ = count(); }}");
+    let theirs = || ctx.job("bpftrace", ["-B", "none", "-e", &script]);
+    let spec = format!("k:{PATTERN}");
+    let ours = || ctx.tracer(["run", "-v", "-f", "json", "--missing", "ignore", &spec]);
+    let timed = |job: Job, says: &str| -> anyhow::Result<(f64, String)> {
+        let start = Instant::now();
+        let mut running = job.seconds(200).start()?;
+        running.until("it reads", |job| job.stdout().contains(says))?;
+        let seconds = start.elapsed().as_secs_f64();
+        running.signal(Signal::SIGINT)?;
+        Ok((seconds, running.finish()?.stderr))
+    };
+    let mut turns = Vec::new();
+    for _ in 0..2 {
+        let ((them, _), (us, said)) = (timed(theirs(), "ready\n")?, timed(ours(), "\"header\"")?);
+        turns.push((us, them));
+        let attached = said.lines().find(|line| line.contains(", in ")).unwrap_or_default();
+        println!("{spec}: tracer {us:.2} s, bpftrace {them:.2} s; {attached}");
+    }
+    if turns.iter().any(|(us, them)| us <= them) {
+        Ok(())
+    } else {
+        fail!("seconds of ours, theirs: {turns:?}")
+    }
 }
 
 fn nothing_matches(ctx: &Context) -> Outcome {

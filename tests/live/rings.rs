@@ -7,7 +7,7 @@ use crate::table::{Outcome, Test};
 use anyhow::Result;
 use std::ops::ControlFlow;
 use tracer::ErrorKind;
-use tracer::probe::Bench;
+use tracer::probe::bench::{Bench, Emit};
 use tracer::record::sample_type;
 use tracer::ring::{Budget, ItemKind, Options, Set};
 use tracer::session::arrays;
@@ -45,7 +45,7 @@ struct Rig {
 
 impl Rig {
     fn new(ctx: &Context, size: usize) -> Result<Self> {
-        let bench = Bench::by_hand()?;
+        let bench = Bench::by_hand(&Emit::default())?;
         let cpu = ctx.online()?.pop().unwrap_or(0);
         let options =
             Options { size, sample_type: sample_type::RAW, cpus: Some(vec![cpu]), ..Options::default() };

@@ -77,12 +77,21 @@ const NEEDS: [Need; 10] = [
 ];
 
 /// What tests compare with: those that want it are skipped without it.
-const WANTS: [Need; 1] = [need(
-    Program("bpftrace"),
-    Testing,
-    "prints the same events, or ours are wrong",
-    ["bpftrace", "bpftrace", "bpftrace"],
-)];
+const WANTS: [Need; 3] = [
+    need(
+        Program("bpftrace"),
+        Testing,
+        "prints the same events, or ours are wrong",
+        ["bpftrace", "bpftrace", "bpftrace"],
+    ),
+    need(Program("perf"), Testing, "reads our recordings", ["linux-perf", "perf", "perf"]),
+    need(
+        Program("babeltrace2"),
+        Testing,
+        "reads what perf converts of them",
+        ["babeltrace2", "babeltrace2", "babeltrace2"],
+    ),
+];
 
 impl Need {
     fn is_met(&self) -> bool {

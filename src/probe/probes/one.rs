@@ -9,6 +9,7 @@ use crate::{
     Error, ErrorKind, Result,
     probe::{
         capture::capture,
+        debug,
         fetch::Plan,
         find::{Found, Refusal},
         hook::Hook,
@@ -64,6 +65,7 @@ impl Probes {
     /// Attaches a spec without wildcards.
     pub(super) fn attach_one(&mut self, spec: &Spec, pattern: Option<&str>) -> Result<()> {
         let hooks = resolve(spec)?;
+        debug::forget();
         let mut passed_over = Vec::new();
         let last = hooks.len() - 1;
         for (i, hook) in hooks.iter().enumerate() {

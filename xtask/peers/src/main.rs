@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use round::{Peer, Round};
 use std::process::ExitCode;
 use std::time::Duration;
-use tracer::probe::Bench;
+use tracer::probe::bench::{Bench, Emit};
 
 /// What was asked for.
 struct Asked {
@@ -87,7 +87,7 @@ fn measure() -> Result<ExitCode> {
     }
     workload::keep_off(asked.cpu)?;
     let untraced = workload::untraced(asked.cpu)?;
-    let (bench, attached) = Bench::attach(std::process::id())?;
+    let (bench, _, attached) = Bench::attach(std::process::id(), None, &Emit::default())?;
     let mut rounds: Vec<Vec<Round>> = PEERS.iter().map(|_| Vec::new()).collect();
     for round in 0..asked.rounds {
         for turn in 0..PEERS.len() {

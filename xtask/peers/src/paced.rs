@@ -7,7 +7,7 @@ use nix::time::{ClockId, clock_gettime};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 use tracer::frontend::{Control, Pace, Poller};
-use tracer::probe::Bench;
+use tracer::probe::bench::{Bench, Emit};
 use tracer::record::sample_type::{RAW, TIME};
 use tracer::ring::{Budget, ItemKind, Options, Set, Wake};
 use tracer::session::arrays;
@@ -43,7 +43,7 @@ pub fn run(cpu: u32, duration: Duration) -> Result<()> {
         "{:<34} {:>9} {:>9} {:>6} {:>9} {:>9} {:>9}",
         "wake rule", "events/s", "waits/s", "CPU %", "p50 us", "p99 us", "max us"
     );
-    let (bench, _) = Bench::attach(std::process::id())?;
+    let (bench, ..) = Bench::attach(std::process::id(), None, &Emit::default())?;
     for rate in RATES {
         for rule in &rules {
             let round = measure(&bench, cpu, duration, rate, rule)?;

@@ -5,7 +5,7 @@ use libbpf_rs::MapHandle;
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 use tracer::ledger::Accounts;
-use tracer::probe::Bench;
+use tracer::probe::bench::Bench;
 
 use crate::workload::{Writer, Written, thread_cpu};
 

@@ -3,7 +3,8 @@
 use super::{File, Finding};
 
 /// The files that may hold unsafe code.
-const UNSAFE: [&str; 13] = [
+const UNSAFE: [&str; 14] = [
+    "src/cli/script/input.rs",
     "src/probe/counters.rs",
     "src/probe/libbpf.rs",
     "src/ring/array.rs",

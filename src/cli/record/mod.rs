@@ -1,0 +1,87 @@
+//! `tracer record`: events to a file or a pipe that perf reads.
+
+pub mod args;
+
+use std::{
+    os::{fd::AsFd, unix::ffi::OsStrExt},
+    path::Path,
+    process::ExitCode,
+    time::Instant,
+};
+
+use tracer::{
+    Error, Result,
+    frontend::Control,
+    sink::{PerfData, perf_data},
+};
+
+use self::args::{Record, Rotate};
+use super::{run, say};
+
+/// Runs it; the exit code is the return value, but for errors.
+pub fn run(args: &Record) -> Result<ExitCode> {
+    let piped = args.output == Path::new("-");
+    if piped && args.rotate.is_some() {
+        return Err(Error::usage("--rotate: a pipe has no files").with_help("name one: -o FILE"));
+    }
+    let mut ready = run::ready(&args.probes, &args.trace, piped, true)?;
+    if args.probes.dry_run {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let sink = open(args, piped, &ready.control)?;
+    let mut turn = Turn::new(args);
+    run::course(
+        &args.trace,
+        &mut ready.session,
+        &ready.control,
+        sink,
+        !piped,
+        ready.begin,
+        |sink, requests| {
+            // One of each may have come.
+            let asked = requests.take_rotate() | requests.take_reopen();
+            if asked || turn.is_due(sink.written()) {
+                turn = Turn::new(args);
+                if let (Some(name), false) = (sink.rotate()?, args.trace.quiet) {
+                    say(&format!("finished: {}", name.display()));
+                }
+            }
+            Ok(())
+        },
+    )
+}
+
+/// Opens the file or the pipe. `control` is stopped when it fails or its reader goes away.
+fn open(args: &Record, piped: bool, control: &Control) -> Result<PerfData> {
+    let stop = control.clone();
+    let on_failure: Option<Box<dyn Fn() + Send + Sync>> = Some(Box::new(move || stop.stop()));
+    let options = perf_data::Options {
+        compress: args.compress,
+        keep: args.keep.map(|keep| keep as usize),
+        command_line: std::env::args_os().map(|word| word.as_bytes().to_vec()).collect(),
+    };
+    match piped {
+        true => PerfData::pipe("stdout", std::io::stdout().as_fd(), options, on_failure),
+        false => PerfData::create(&args.output, options, on_failure),
+    }
+}
+
+/// When the file in use is full.
+struct Turn {
+    rotate: Option<Rotate>,
+    since: Instant,
+}
+
+impl Turn {
+    fn new(args: &Record) -> Turn {
+        Turn { rotate: args.rotate, since: Instant::now() }
+    }
+
+    fn is_due(&self, written: u64) -> bool {
+        match self.rotate {
+            None => false,
+            Some(Rotate::Bytes(bytes)) => written >= bytes,
+            Some(Rotate::Time(time)) => self.since.elapsed() >= time,
+        }
+    }
+}

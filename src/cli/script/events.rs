@@ -1,0 +1,213 @@
+//! The events of a recording by name, with what makes their raw bytes readable.
+
+use tracer::{
+    perf_data::{
+        Attr,
+        read::{EventInfo, Info, more},
+    },
+    record::sample_type as bit,
+    schema::print::Print,
+};
+
+/// One event, made ready to be shown.
+pub struct Known {
+    /// Its name as perf gives it.
+    pub name: String,
+    /// What it was opened with.
+    pub attr: Attr,
+    /// How its raw bytes are shown; of a tracepoint.
+    pub print: Option<Print>,
+    /// Its `format` text.
+    pub format: Option<String>,
+}
+
+/// The events that have been seen.
+#[derive(Default)]
+pub struct Catalogue {
+    known: Vec<Option<Known>>,
+    width: Option<usize>,
+}
+
+impl Catalogue {
+    /// An event by its place in the recording, and the width of the longest name as it was when the first was shown.
+    pub fn get(&mut self, info: &Info, index: usize) -> Option<(&Known, usize)> {
+        let width = *self.width.get_or_insert_with(|| {
+            info.events.all().iter().map(|event| name(info, event).len()).max().unwrap_or(0)
+        });
+        if self.known.get(index).is_none_or(Option::is_none) {
+            let event = info.events.get(index)?;
+            if self.known.len() <= index {
+                self.known.resize_with(index + 1, || None);
+            }
+            self.known[index] = Some(known(info, event));
+        }
+        Some((self.known.get(index)?.as_ref()?, width))
+    }
+}
+
+fn known(info: &Info, event: &EventInfo) -> Known {
+    let text = format(info, &event.attr).map(|(_, _, text)| String::from_utf8_lossy(text).into_owned());
+    let print = text.as_deref().map(|text| Print::new(text, &constant));
+    Known { name: name(info, event), attr: event.attr, print, format: text }
+}
+
+/// What libtraceevent knows of the kernel's constants.
+fn constant(name: &str) -> Option<u64> {
+    const SOFTIRQS: [&str; 10] = [
+        "HI_SOFTIRQ",
+        "TIMER_SOFTIRQ",
+        "NET_TX_SOFTIRQ",
+        "NET_RX_SOFTIRQ",
+        "BLOCK_SOFTIRQ",
+        "IRQ_POLL_SOFTIRQ",
+        "TASKLET_SOFTIRQ",
+        "SCHED_SOFTIRQ",
+        "HRTIMER_SOFTIRQ",
+        "RCU_SOFTIRQ",
+    ];
+    match name {
+        "HRTIMER_NORESTART" => Some(0),
+        "HRTIMER_RESTART" => Some(1),
+        _ => SOFTIRQS.iter().position(|known| *known == name).map(|n| n as u64),
+    }
+}
+
+/// The format text of a tracepoint: its system, its name and all of it.
+fn format<'a>(info: &'a Info, attr: &Attr) -> Option<(&'a [u8], &'a [u8], &'a [u8])> {
+    if attr.kind != Attr::TRACEPOINT {
+        return None;
+    }
+    let id = format!("ID: {}", attr.config);
+    let has_id = |text: &[u8]| text.split(|b| *b == b'\n').take(4).any(|line| line == id.as_bytes());
+    info.tracing.as_ref()?.formats().find(|(_, _, text)| has_id(text))
+}
+
+/// An event's name: as the recording says it, else as perf would make it.
+pub fn name(info: &Info, event: &EventInfo) -> String {
+    if let Some(name) = &event.name {
+        return String::from_utf8_lossy(name).into_owned();
+    }
+    if let Some((system, name, _)) = format(info, &event.attr) {
+        return format!("{}:{}", String::from_utf8_lossy(system), String::from_utf8_lossy(name));
+    }
+    const SOFTWARE: [&str; 12] = [
+        "cpu-clock",
+        "task-clock",
+        "page-faults",
+        "context-switches",
+        "cpu-migrations",
+        "minor-faults",
+        "major-faults",
+        "alignment-faults",
+        "emulation-faults",
+        "dummy",
+        "bpf-output",
+        "cgroup-switches",
+    ];
+    let attr = &event.attr;
+    match attr.kind {
+        Attr::SOFTWARE => {
+            SOFTWARE.get(attr.config as usize).map_or("unknown-software", |name| name).to_owned()
+        }
+        Attr::TRACEPOINT => "unknown tracepoint".to_owned(),
+        kind => format!("type-{kind}:{:#x}", attr.config),
+    }
+}
+
+/// What an event was opened with, as perf's headers tell it.
+pub fn describe(attr: &Attr) -> String {
+    const TYPES: [(u64, &str); 25] = [
+        (bit::IP, "IP"),
+        (bit::TID, "TID"),
+        (bit::TIME, "TIME"),
+        (bit::ADDR, "ADDR"),
+        (bit::READ, "READ"),
+        (bit::CALLCHAIN, "CALLCHAIN"),
+        (bit::ID, "ID"),
+        (bit::CPU, "CPU"),
+        (bit::PERIOD, "PERIOD"),
+        (bit::STREAM_ID, "STREAM_ID"),
+        (bit::RAW, "RAW"),
+        (more::BRANCH_STACK, "BRANCH_STACK"),
+        (more::REGS_USER, "REGS_USER"),
+        (more::STACK_USER, "STACK_USER"),
+        (more::WEIGHT, "WEIGHT"),
+        (more::DATA_SRC, "DATA_SRC"),
+        (bit::IDENTIFIER, "IDENTIFIER"),
+        (more::TRANSACTION, "TRANSACTION"),
+        (more::REGS_INTR, "REGS_INTR"),
+        (more::PHYS_ADDR, "PHYS_ADDR"),
+        (more::AUX, "AUX"),
+        (more::CGROUP, "CGROUP"),
+        (more::DATA_PAGE_SIZE, "DATA_PAGE_SIZE"),
+        (more::CODE_PAGE_SIZE, "CODE_PAGE_SIZE"),
+        (more::WEIGHT_STRUCT, "WEIGHT_STRUCT"),
+    ];
+    const FLAGS: [&str; 39] = [
+        "disabled",
+        "inherit",
+        "pinned",
+        "exclusive",
+        "exclude_user",
+        "exclude_kernel",
+        "exclude_hv",
+        "exclude_idle",
+        "mmap",
+        "comm",
+        "freq",
+        "inherit_stat",
+        "enable_on_exec",
+        "task",
+        "watermark",
+        "precise_ip",
+        "",
+        "mmap_data",
+        "sample_id_all",
+        "exclude_host",
+        "exclude_guest",
+        "exclude_callchain_kernel",
+        "exclude_callchain_user",
+        "mmap2",
+        "comm_exec",
+        "use_clockid",
+        "context_switch",
+        "write_backward",
+        "namespaces",
+        "ksymbol",
+        "bpf_event",
+        "aux_output",
+        "cgroup",
+        "text_poke",
+        "build_id",
+        "inherit_thread",
+        "remove_on_exec",
+        "sigtrap",
+        "defer_callchain",
+    ];
+    let mut out = format!(", type = {}, size = 128", attr.kind);
+    let mut put = |key: &str, value: u64, hex: bool| {
+        if value != 0 {
+            let value = if hex { format!("{value:#x}") } else { value.to_string() };
+            out.push_str(&format!(", {key} = {value}"));
+        }
+    };
+    put("config", attr.config, true);
+    put("{ sample_period, sample_freq }", attr.period, false);
+    let types: Vec<&str> = TYPES.iter().filter(|(b, _)| attr.sample_type & b != 0).map(|(_, n)| *n).collect();
+    if !types.is_empty() {
+        out.push_str(&format!(", sample_type = {}", types.join("|")));
+    }
+    let reads = ["TOTAL_TIME_ENABLED", "TOTAL_TIME_RUNNING", "ID", "GROUP", "LOST"].iter().enumerate();
+    let reads: Vec<&str> = reads.filter(|(i, _)| attr.read_format >> i & 1 == 1).map(|(_, n)| *n).collect();
+    if !reads.is_empty() {
+        out.push_str(&format!(", read_format = {}", reads.join("|")));
+    }
+    for (i, flag) in FLAGS.iter().enumerate().filter(|(_, flag)| !flag.is_empty()) {
+        let width = if *flag == "precise_ip" { 3 } else { 1 };
+        match attr.flags >> i & width {
+            0 => {}
+            value => out.push_str(&format!(", {flag} = {value}")),
+        }
+    }
+    out
+}

@@ -1,0 +1,279 @@
+//! `tracer script`: a recording, ours or perf's, as text, NDJSON, CSV or stacks.
+
+pub mod args;
+mod dump;
+mod events;
+mod header;
+mod input;
+mod tasks;
+mod text;
+
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
+
+use tracer::{
+    Error, ErrorKind, Result,
+    perf_data::{
+        Endian, kind,
+        read::{Info, Limits, Next, Reader, Record, Sample, Sorted},
+        records::{Lost, LostSamples},
+    },
+    ring::cpus,
+    sink::escape::hex_byte,
+};
+
+use self::{
+    args::{Args, Format, Window},
+    events::{Catalogue, Known},
+    input::Input,
+    tasks::Tasks,
+    text::Text,
+};
+use super::say;
+
+/// How much is written at once, and at least how much a whole batch may grow to.
+const BATCH: usize = 64 << 10;
+
+/// A sample, and what it takes to show it.
+struct Sampled<'a> {
+    event: &'a Known,
+    sample: Sample<'a>,
+    comm: &'a [u8],
+    info: &'a Info,
+}
+
+impl Sampled<'_> {
+    /// Appends the raw bytes as the event's print fmt shows them, or in hexadecimal where it has none.
+    fn trace(&self, out: &mut Vec<u8>) {
+        let Some(raw) = self.sample.raw else { return };
+        let big = self.info.endian == Endian::Big;
+        match &self.event.print {
+            Some(print) => print.print(raw, big, &|_| None, out),
+            None => raw.iter().for_each(|b| hex_byte(*b, out)),
+        }
+    }
+}
+
+/// Records as they lie, or in order.
+enum Records<'a> {
+    Plain(Box<Reader<'a>>),
+    Sorted(Box<Sorted<'a>>),
+}
+
+impl<'a> Records<'a> {
+    fn new(reader: Reader<'a>, args: &Args) -> Records<'a> {
+        match args.unsorted {
+            true => Records::Plain(reader.into()),
+            false => Records::Sorted(Sorted::new(reader, Limits { bytes: args.mem_max }).into()),
+        }
+    }
+
+    fn info(&self) -> &Info {
+        match self {
+            Records::Plain(reader) => reader.info(),
+            Records::Sorted(sorted) => sorted.info(),
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Next<'_>>> {
+        match self {
+            Records::Plain(reader) => reader.next_record(),
+            Records::Sorted(sorted) => sorted.next_record(),
+        }
+    }
+}
+
+/// Runs it.
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let input = Input::open(&args.file)?;
+    let reader = input.reader().map_err(|e| e.context(args.file.display()))?;
+    let mut script = Script::new(args, input.is_live())?;
+    match script.all(reader, args) {
+        // Whoever read the output has seen enough.
+        Err(e) if e.kind() == ErrorKind::Closed => Ok(ExitCode::SUCCESS),
+        Err(e) => Err(e),
+        Ok(()) => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What is shown of a recording, and what has not been written yet.
+struct Script {
+    window: Option<Window>,
+    cpus: Option<Vec<u32>>,
+    show_lost: bool,
+    form: Form,
+    catalogue: Catalogue,
+    tasks: Tasks,
+    out: Vec<u8>,
+    live: bool,
+    left_out: LeftOut,
+}
+
+/// Samples that are not shown, though nobody asked for that.
+#[derive(Default)]
+struct LeftOut {
+    /// Their ids are not those of an event.
+    unknown: u64,
+    /// They are not what their event's attributes say.
+    malformed: u64,
+}
+
+enum Form {
+    Text(Text),
+    Dump,
+}
+
+impl Script {
+    fn new(args: &Args, live: bool) -> Result<Script> {
+        let form = match args.format {
+            _ if args.dump => Form::Dump,
+            _ => Form::Text(Text::new(text::columns(&args.fields)?)),
+        };
+        Ok(Script {
+            window: args.time,
+            cpus: args.cpu.as_deref().map(cpus::parse).transpose()?,
+            show_lost: args.show_lost,
+            form,
+            catalogue: Catalogue::default(),
+            tasks: Tasks::new(),
+            out: Vec::with_capacity(2 * BATCH),
+            live,
+            left_out: LeftOut::default(),
+        })
+    }
+
+    fn all(&mut self, reader: Reader<'_>, args: &Args) -> Result<()> {
+        let mut records = Records::new(reader, args);
+        if args.header || args.header_only {
+            header::show(records.info(), &mut self.out);
+        }
+        if !args.header_only {
+            while let Some(next) = records.next()? {
+                self.record(&next);
+                let round = self.live && next.record.kind == kind::FINISHED_ROUND;
+                if round || self.out.len() >= BATCH {
+                    self.flush()?;
+                }
+            }
+        }
+        self.flush()?;
+        self.tell(&records);
+        Ok(())
+    }
+
+    fn record(&mut self, next: &Next<'_>) {
+        let Next { record, info, .. } = next;
+        self.tasks.take(record);
+        if let Form::Dump = self.form {
+            return dump::record(next, &mut self.out);
+        }
+        match record.kind {
+            kind::SAMPLE => self.sample(record, info),
+            kind::LOST | kind::LOST_SAMPLES if self.show_lost => self.lost(next),
+            _ => {}
+        }
+    }
+
+    fn sample(&mut self, record: &Record<'_>, info: &Info) {
+        let Some(index) = info.events.of(record) else {
+            self.left_out.unknown += 1;
+            return;
+        };
+        let Some((event, width)) = self.catalogue.get(info, index) else { return };
+        let Some(sample) = Sample::parse(&event.attr, record.body, record.endian) else {
+            self.left_out.malformed += 1;
+            return;
+        };
+        let within = |window: &Window| sample.time.is_some_and(|t| (window.from..=window.to).contains(&t));
+        let on = |cpus: &Vec<u32>| sample.cpu.is_some_and(|cpu| cpus.binary_search(&cpu).is_ok());
+        if !self.window.as_ref().is_none_or(within) || !self.cpus.as_ref().is_none_or(on) {
+            return;
+        }
+        let comm = self.tasks.name(sample.pid.unwrap_or(0));
+        let sampled = Sampled { event, sample, comm, info };
+        match &mut self.form {
+            Form::Text(text) => text.sample(&sampled, width, &mut self.out),
+            Form::Dump => {}
+        }
+    }
+
+    /// A loss, at its place.
+    fn lost(&mut self, next: &Next<'_>) {
+        let record = &next.record;
+        let lost = match record.kind {
+            kind::LOST => Lost::parse(record.body, record.endian).map(|l| l.lost),
+            _ => LostSamples::parse(record.body, record.endian).map(|l| l.lost),
+        };
+        let time = next.time.unwrap_or(0);
+        let line = format!(
+            "lost {} at {}.{:09} (from {:#x} on)\n",
+            lost.map_or_else(|| "an unknown number".to_owned(), |n| n.to_string()),
+            time / 1_000_000_000,
+            time % 1_000_000_000,
+            record.offset
+        );
+        self.out.extend_from_slice(line.as_bytes());
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let mut stdout = io::stdout().lock();
+        let done = stdout.write_all(&self.out).and_then(|()| stdout.flush());
+        self.out.clear();
+        done.map_err(|e| match e.kind() {
+            io::ErrorKind::BrokenPipe => Error::caused(ErrorKind::Closed, "writing to stdout", e),
+            _ => Error::caused(ErrorKind::Sink, "writing to stdout", e),
+        })
+    }
+
+    /// Says what was amiss.
+    fn tell(&self, records: &Records<'_>) {
+        let notes = &records.info().notes;
+        notes.all().iter().for_each(|note| say(&format!("note: {note}")));
+        for (kind, count) in notes.unknown_kinds() {
+            say(&format!("note: {count} records of kind {kind}, which is not known, were passed over"));
+        }
+        let LeftOut { unknown, malformed } = self.left_out;
+        if unknown > 0 {
+            say(&format!("note: {unknown} samples have an id that is no event's: they are left out"));
+        }
+        if malformed > 0 {
+            say(&format!("note: {malformed} samples are not what their events say: they are left out"));
+        }
+        if let Records::Sorted(sorted) = records
+            && sorted.early() > 0
+        {
+            say(&format!(
+                "note: records had to be shown before all older ones were read ({} times): {} came late; \
+                 --mem-max lets more wait",
+                sorted.early(),
+                sorted.late()
+            ));
+        }
+    }
+}
+
+/// Appends bytes without what could steer a terminal; all else, a backslash too, stays as it is.
+fn escape(text: &[u8], out: &mut Vec<u8>) {
+    if text.iter().all(|b| matches!(b, b' '..=b'~')) {
+        return out.extend_from_slice(text);
+    }
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let mut utf8 = [0; 4];
+            let utf8 = c.encode_utf8(&mut utf8).as_bytes();
+            if c.is_control() {
+                utf8.iter().for_each(|b| hex(*b, out));
+            } else {
+                out.extend_from_slice(utf8);
+            }
+        }
+        chunk.invalid().iter().for_each(|b| hex(*b, out));
+    }
+}
+
+fn hex(byte: u8, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"\\x");
+    hex_byte(byte, out);
+}

@@ -1,0 +1,111 @@
+//! The files of a recording: the one in use, those that are finished, and how one becomes the other.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Seek, SeekFrom},
+    os::fd::{AsFd, BorrowedFd},
+    path::{Path, PathBuf},
+};
+
+use super::recording::Finish;
+use crate::{Error, ErrorKind, Result};
+
+/// The file in use, and what those before it are called.
+pub struct Files {
+    path: PathBuf,
+    file: File,
+    /// The number of the last finished one.
+    count: usize,
+    keep: Option<usize>,
+}
+
+impl Files {
+    /// A new file in the place of any other, which is moved aside.
+    pub fn create(path: &Path, keep: Option<usize>) -> Result<Files> {
+        if path.exists() {
+            let old = beside(path, "old");
+            fs::rename(path, &old).map_err(|e| {
+                let doing = format!("{}: cannot be moved to {}", path.display(), old.display());
+                Error::caused(ErrorKind::Sink, doing, e)
+            })?;
+        }
+        let count = last_number(path);
+        Ok(Files { path: path.to_owned(), file: create(path)?, count, keep })
+    }
+
+    /// What is written to.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// Puts a new file in the place of the one in use, which is returned with its new name.
+    pub fn rotate(&mut self) -> Result<(File, PathBuf)> {
+        self.count += 1;
+        let name = beside(&self.path, &self.count.to_string());
+        // It may have been moved by somebody else: then it has its name already.
+        if let Err(e) = fs::rename(&self.path, &name)
+            && e.kind() != io::ErrorKind::NotFound
+        {
+            let doing = format!("{}: cannot be moved to {}", self.path.display(), name.display());
+            return Err(Error::caused(ErrorKind::Sink, doing, e));
+        }
+        let old = std::mem::replace(&mut self.file, create(&self.path)?);
+        if let Some(gone) = self.keep.and_then(|keep| self.count.checked_sub(keep)).filter(|n| *n > 0) {
+            // Whoever took it away before has done what is wanted.
+            let _ = fs::remove_file(beside(&self.path, &gone.to_string()));
+        }
+        Ok((old, name))
+    }
+
+    /// Finishes the file in use, once all is written.
+    pub fn finish(&self, finish: Finish, cut: bool) -> Result<()> {
+        let doing = || format!("{}: cannot be finished", self.path.display());
+        if cut {
+            return Err(Error::new(
+                ErrorKind::Sink,
+                format!("{}: it is not whole, as not all could be written", self.path.display()),
+            )
+            .with_help("what is in it: `tracer script`; a file that perf reads: `tracer repair`"));
+        }
+        let file = self.file.try_clone().map_err(|e| Error::caused(ErrorKind::Sink, doing(), e))?;
+        finish.file(file).map_err(|e| Error::caused(ErrorKind::Sink, doing(), e))
+    }
+}
+
+impl Finish {
+    /// Finishes a file to which all records have been written.
+    pub fn file(self, mut file: File) -> io::Result<()> {
+        let Some(layout) = self.layout else { return Ok(()) };
+        let end = file.seek(SeekFrom::End(0))?;
+        layout.finish(&mut file, end, &self.features)
+    }
+}
+
+fn create(path: &Path) -> Result<File> {
+    OpenOptions::new().write(true).create(true).truncate(true).open(path).map_err(|e| {
+        Error::caused(ErrorKind::Sink, format!("{}: cannot be opened for writing", path.display()), e)
+    })
+}
+
+/// The path with one more ending.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".");
+    name.push(ending);
+    name.into()
+}
+
+/// The highest number that a file beside `path` ends in: those of an earlier recording are not written over.
+fn last_number(path: &Path) -> usize {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let Some(name) = path.file_name().map(|name| name.to_string_lossy().into_owned()) else { return 0 };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let number = |entry: fs::DirEntry| {
+        let entry = entry.file_name();
+        entry.to_str()?.strip_prefix(&*name)?.strip_prefix('.')?.parse::<usize>().ok()
+    };
+    entries.filter_map(number).max().unwrap_or(0)
+}

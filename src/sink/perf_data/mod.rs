@@ -1,0 +1,210 @@
+//! perf.data as a sink: a file or a pipe that stock perf reads, each kind of event a tracepoint `tracer:NAME`.
+//!
+//! ```text
+//!   event ─► Recording: head, callchain, raw bytes as the ring holds them ─► StreamSink ─► writer ─► file
+//!              │  before it: COMM, MMAP2 of a task that is new; LOST where events are missing        or pipe
+//!              └  after a pass that read all rings: FINISHED_ROUND
+//! ```
+//!
+//! * All events have one `sample_type`; `PERF_SAMPLE_CALLCHAIN` is part of it where any has a stack.
+//! * Our own events lie in the file as in the ring. Those of users' objects do not begin as a tracepoint's do: they
+//!   stand behind a head of 16 bytes, see [`tracefs::text`](crate::schema::tracefs::text).
+//! * Events that no CPU is told of (BPF ringbufs) stand on CPU 0; those without a time have that of their reading.
+//! * A hole is a LOST record before the next event of its CPU; one of which nobody knows how many are missing says 0.
+//! * Side-band records lie in the file as in their ring, but for the id in their trailer. A task of which none has
+//!   told gets a COMM (and MMAP2s, where there are stacks of processes) when its first event is met.
+//! * Notes and the ledger have no place in the format.
+//!
+//! A file whose header says that it has no data is one that was not finished: see [`crate::perf_data::write`].
+
+mod files;
+mod host;
+mod recording;
+mod rounds;
+mod tasks;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use self::{files::Files, recording::Recording};
+use super::{Counts, Header, Note, Outlet, Sink, StreamSink, Transform, outlet};
+use crate::{
+    Result,
+    event::{Event, Gap},
+    ledger::Report,
+    perf_data::{Endian, write::Compressor},
+    ring::TaskRecord,
+};
+
+/// How it is written.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// zstd's level, from 1 to 22, where records are to be compressed.
+    pub compress: Option<i32>,
+    /// How many finished files are kept beside the one in use; all where `None`.
+    pub keep: Option<usize>,
+    /// What was typed, for the header.
+    pub command_line: Vec<Vec<u8>>,
+}
+
+/// Batches of 64 KiB that wait for the disk.
+const BUFFERS: usize = 256;
+
+/// Writes perf.data.
+pub struct PerfData {
+    stream: StreamSink<Recording>,
+    /// None of a pipe.
+    files: Option<Files>,
+}
+
+impl PerfData {
+    /// Writes to a new file; one that is there is moved to `PATH.old`, as perf does. What is no file (a FIFO, a
+    /// device) is written to as a pipe is.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Sink`](crate::ErrorKind::Sink) where it cannot be made.
+    pub fn create(
+        path: &Path,
+        options: Options,
+        on_failure: Option<Box<dyn Fn() + Send + Sync>>,
+    ) -> Result<PerfData> {
+        let outlet = PerfData::outlet(&options, on_failure)?;
+        if std::fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+            let outlet = Outlet::create(path, outlet)?;
+            let recording = Recording::new(false, &options);
+            return Ok(PerfData { stream: StreamSink::new(recording, outlet), files: None });
+        }
+        let files = Files::create(path, options.keep)?;
+        let outlet = Outlet::new(&path.to_string_lossy(), files.file(), outlet)?;
+        let recording = Recording::new(true, &options);
+        Ok(PerfData { stream: StreamSink::new(recording, outlet), files: Some(files) })
+    }
+
+    /// Writes to a pipe: nothing is sought in it. `name` stands for it in errors and in the ledger.
+    ///
+    /// # Errors
+    ///
+    /// As [`Outlet::new`].
+    pub fn pipe(
+        name: &str,
+        fd: std::os::fd::BorrowedFd<'_>,
+        options: Options,
+        on_failure: Option<Box<dyn Fn() + Send + Sync>>,
+    ) -> Result<PerfData> {
+        let outlet = Outlet::new(name, fd, PerfData::outlet(&options, on_failure)?)?;
+        Ok(PerfData { stream: StreamSink::new(Recording::new(false, &options), outlet), files: None })
+    }
+
+    fn outlet(options: &Options, on_failure: Option<Box<dyn Fn() + Send + Sync>>) -> Result<outlet::Options> {
+        let transform = options.compress.map(|level| Compressing::new(level).map(Box::new)).transpose();
+        let transform = transform.map_err(|e| {
+            crate::Error::caused(crate::ErrorKind::Usage, "the level of compression", e)
+                .with_help("levels are 1 (fastest) to 22")
+        })?;
+        let transform = transform.map(|t| t as Box<dyn Transform>);
+        Ok(outlet::Options { buffers: BUFFERS, on_failure, transform, ..outlet::Options::default() })
+    }
+
+    /// Bytes of the file in use that are written.
+    pub fn written(&self) -> u64 {
+        self.stream.written()
+    }
+
+    /// Finishes the file in use, renames it to `PATH.N`, and goes on in a new one. What comes in meanwhile is in one
+    /// of the two. Finished files beyond those to be kept are removed, the oldest first. Of a pipe nothing is done.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Sink`](crate::ErrorKind::Sink) where the new one cannot be made.
+    pub fn rotate(&mut self) -> Result<Option<PathBuf>> {
+        let Some(files) = &mut self.files else { return Ok(None) };
+        let finish = self.stream.encode().finish();
+        let (old, name) = files.rotate()?;
+        self.stream.switch(files.file(), move || finish.file(old))?;
+        Ok(Some(name))
+    }
+}
+
+impl Sink for PerfData {
+    fn name(&self) -> &str {
+        self.stream.name()
+    }
+
+    fn header(&mut self, header: &Header<'_>) -> Result<()> {
+        self.stream.header(header)
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) -> Result<()> {
+        self.stream.event(event)
+    }
+
+    fn gap(&mut self, gap: &Gap) -> Result<()> {
+        self.stream.gap(gap)
+    }
+
+    fn task(&mut self, task: &TaskRecord<'_>) -> Result<()> {
+        self.stream.task(task)
+    }
+
+    fn note(&mut self, note: &Note<'_>) -> Result<()> {
+        self.stream.note(note)
+    }
+
+    fn caught_up(&mut self) -> Result<()> {
+        self.stream.caught_up()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.stream.flush()
+    }
+
+    fn settle(&mut self, bound: Duration) -> Result<()> {
+        self.stream.settle(bound)
+    }
+
+    fn footer(&mut self, report: &Report) -> Result<()> {
+        self.stream.footer(report)?;
+        let Some(files) = &self.files else { return Ok(()) };
+        let counts = self.stream.counts();
+        let finish = self.stream.encode().finish();
+        files.finish(finish, counts.dropped_sink > 0)
+    }
+
+    fn counts(&self) -> Counts {
+        self.stream.counts()
+    }
+}
+
+/// Compresses in the writer's thread.
+struct Compressing {
+    compressor: Compressor,
+    /// What the next bytes are compressed into.
+    spare: Vec<u8>,
+}
+
+impl Compressing {
+    fn new(level: i32) -> io::Result<Compressing> {
+        if !(1..=22).contains(&level) {
+            return Err(io::Error::other(format!("there is no level {level}")));
+        }
+        Ok(Compressing { compressor: Compressor::new(Endian::NATIVE, level)?, spare: Vec::new() })
+    }
+}
+
+impl Transform for Compressing {
+    fn restart(&mut self) -> io::Result<()> {
+        self.compressor.restart()
+    }
+
+    fn apply(&mut self, bytes: &mut Vec<u8>) -> io::Result<()> {
+        self.spare.clear();
+        self.compressor.write(bytes, &mut self.spare)?;
+        std::mem::swap(bytes, &mut self.spare);
+        Ok(())
+    }
+}
