@@ -20,6 +20,7 @@
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
+//! | `gather` | events that share records: each told once, and both kinds of counts |
 //! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
@@ -32,6 +33,7 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `flight` | snapshots of rings in overwrite mode |
 //! | `pace` | the wake rule that follows the rate |
 //! | `record` | recordings, judged by perf |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
@@ -48,6 +50,8 @@ mod damage;
 mod doctor;
 mod fields;
 mod filters;
+mod gather;
+mod flight;
 mod guest;
 mod harness;
 mod hostile;
@@ -102,6 +106,7 @@ const TESTS: &[&[Test]] = &[
     sessions::TESTS,
     sideband::TESTS,
     pace::TESTS,
+    flight::TESTS,
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,
@@ -129,6 +134,7 @@ const TESTS: &[&[Test]] = &[
     stat::TESTS,
     record::TESTS,
     bench::TESTS,
+    gather::TESTS,
     structs::TESTS,
 ];
 
