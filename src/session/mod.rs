@@ -276,8 +276,11 @@ impl Session {
     /// is back; without the right to run programs, all do until their record is full.
     /// True where all could.
     fn put_out_held(&self) -> bool {
-        let holding = self.rings.cpus().filter(|cpu| self.probes.held(*cpu) > 0);
-        holding.fold(true, |all, cpu| self.probes.put_out(cpu).is_ok() && all)
+        let mut all = true;
+        for cpu in self.rings.cpus().filter(|cpu| self.probes.held(*cpu) > 0) {
+            all &= self.probes.put_out(cpu).is_ok();
+        }
+        all
     }
 
     /// Side-band records first, so that a task's name precedes its events; then the rings of our own programs and
