@@ -33,6 +33,10 @@ pub enum Command {
     Read(Box<Read>),
     /// Show a recording, ours or perf's: text, json, csv, folded
     Script(Box<script::Args>),
+    /// Write a recording anew: a file of a pipe, a pipe of a file
+    Convert(super::convert::Convert),
+    /// Make a recording that was cut or never ended one that perf reads
+    Repair(super::convert::Repair),
     /// What can be probed, with its parameters; and why not
     List(List),
     /// What this kernel and user allow, each with the exact fix

@@ -21,6 +21,8 @@ pub(super) struct Attr {
     pub wake: Rule,
     /// A second output event a ring, which wakes for each record.
     pub prompt: bool,
+    /// Written from the end of the data to its start, for overwrite mode.
+    pub backward: bool,
 }
 
 /// What an event writes.
@@ -106,6 +108,7 @@ impl Attr {
             }
         }
         attr.set_disabled(1);
+        attr.set_write_backward(u64::from(self.backward));
         attr.set_sample_id_all(u64::from(self.format.sample_id_all));
         if self.format.sample_type & sample_type::TIME != 0 {
             attr.set_use_clockid(1);

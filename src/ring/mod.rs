@@ -25,10 +25,12 @@
 
 mod array;
 mod attr;
+pub mod backward;
 mod budget;
 mod cpu_ring;
 pub mod cpus;
 mod entry;
+mod flight;
 mod forward;
 #[cfg(any(test, feature = "test-utils"))]
 mod heap;
@@ -50,6 +52,7 @@ mod wake;
 pub use array::Array;
 pub use budget::{Budget, Drained};
 pub use entry::{Corruption, CorruptionCause, Entry};
+pub use flight::{Flight, Snapshot};
 pub use forward::Forward;
 pub use item::{Item, ItemKind};
 pub use options::Options;

@@ -70,6 +70,7 @@ impl Options {
             format,
             wake: self.wake.rule(size, &format, self.max_raw)?,
             prompt: false,
+            backward: false,
         })
     }
 }

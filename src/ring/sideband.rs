@@ -95,6 +95,7 @@ impl Options {
             format: FORMAT,
             wake: Wake::Latency(self.latency).rule(size, &FORMAT, 0)?,
             prompt: false,
+            backward: false,
         })
     }
 }

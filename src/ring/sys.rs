@@ -96,11 +96,19 @@ pub(super) struct Map {
 impl Map {
     /// Maps `data` bytes of data, 2^n pages, to be read and given back: a forward ring.
     pub(super) fn new(fd: BorrowedFd<'_>, data: usize) -> io::Result<Map> {
+        // PROT_WRITE is what makes the kernel heed `data_tail` (`perf_mmap`, kernel/events/core.c).
+        Map::with(fd, data, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    /// As [`Map::new`], to be read only: a ring in overwrite mode.
+    pub(super) fn overwrite(fd: BorrowedFd<'_>, data: usize) -> io::Result<Map> {
+        Map::with(fd, data, libc::PROT_READ)
+    }
+
+    fn with(fd: BorrowedFd<'_>, data: usize, prot: c_int) -> io::Result<Map> {
         let page = page_size();
         let len = data.checked_add(page).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        // PROT_WRITE is what makes the kernel heed `data_tail` (`perf_mmap`, kernel/events/core.c: without
-        // it the ring is in overwrite mode).
-        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        let flags = libc::MAP_SHARED;
         // SAFETY: a new mapping at a place of the kernel's choosing touches no memory of ours.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, fd.as_raw_fd(), 0) };
         if base == libc::MAP_FAILED {

@@ -58,7 +58,7 @@ fn whole_cpu(session: &Session, cpu: u32) -> Accounts {
 /// One CPU's line; `None` of a CPU that has no ring and on which nothing ever fired.
 fn cpu_report(session: &Session, cpu: u32) -> Option<CpuReport> {
     let accounts = whole_cpu(session, cpu);
-    let stats = session.rings.stats(cpu);
+    let stats = session.ring_stats(cpu);
     if accounts == Accounts::default() && stats.is_none() {
         return None;
     }
@@ -71,8 +71,8 @@ fn cpu_report(session: &Session, cpu: u32) -> Option<CpuReport> {
         holes: reader.stream.holes(),
         enospc: accounts.failed.enospc,
         lost: stats.lost + stats.untold,
-        kernel_lost: session.rings.kernel_lost(cpu),
-        overwritten: 0,
+        kernel_lost: session.ring_lost(cpu),
+        overwritten: reader.stream.overwritten(),
         faulty: reader.faulty,
         undecoded: reader.undecoded,
         corruptions: stats.corruptions,
@@ -152,10 +152,10 @@ fn lost(session: &Session, report: &Report, marks: &Marks) -> Identity {
                 identity.check(format_args!("{place}, ENOSPC and PERF_FORMAT_LOST"), cpu.enospc, kernel)
             }
             // Without a ring there is nothing that the kernel could count.
-            None if session.rings.stats(cpu.cpu).is_none() && cpu.enospc == 0 => {}
+            None if session.ring_stats(cpu.cpu).is_none() && cpu.enospc == 0 => {}
             None => identity.unknown(format!("{place}: this kernel does not count what it lost")),
         }
-        let replaced = session.rings.stats(cpu.cpu).is_some_and(|stats| stats.replaced > 0);
+        let replaced = session.ring_stats(cpu.cpu).is_some_and(|stats| stats.replaced > 0);
         if cpu.lost < cpu.enospc && replaced && cpu.kernel_lost.is_none() {
             let untold = cpu.enospc - cpu.lost;
             identity.unknown(format!("{place}: a ring that was replaced may have lost the {untold} untold"));
@@ -181,24 +181,44 @@ fn records(session: &Session, report: &Report) -> Identity {
         // Of events that share a record, the record.
         let alone = cpu.decoded - of(|r| r.unshared) + of(|r| r.shared);
         let read = alone + of(|r| r.markers) + cpu.overwritten;
+        if let Some(failed) = among_overwritten(session, cpu) {
+            identity.unknown(failed);
+            continue;
+        }
         identity.check(format_args!("cpu {}", cpu.cpu), cpu.emitted, read);
     }
     identity
 }
 
+/// Attempts that failed among records that were overwritten have no hole of their own, and a number tells nobody which
+/// of the two it was.
+fn among_overwritten(session: &Session, cpu: &CpuReport) -> Option<String> {
+    let probes = (0..session.probes.ids()).filter(|&id| id != Probes::OWN);
+    let failed: u64 = probes.map(|id| session.probes.accounts(cpu.cpu, id).failed.attempts()).sum();
+    (cpu.overwritten > 0 && failed > cpu.holes).then(|| {
+        format!("cpu {}: {failed} attempts failed, some of them among what was overwritten", cpu.cpu)
+    })
+}
+
 fn sequence(session: &Session, report: &Report) -> Identity {
-    let mut identity = Identity::new("sequence", "events + holes = attempts; holes = failed attempts");
+    let mut identity =
+        Identity::new("sequence", "events + holes + overwritten = attempts; holes = failed attempts");
     for cpu in &report.cpus {
         let probes = (0..session.probes.ids()).filter(|&id| id != Probes::OWN);
         let a: Accounts = probes.map(|id| session.probes.accounts(cpu.cpu, id)).sum();
         let place = format!("cpu {}", cpu.cpu);
         identity.check(
-            format_args!("{place}, events + holes and attempts"),
-            cpu.decoded + cpu.holes,
+            format_args!("{place}, events + holes + overwritten and attempts"),
+            cpu.decoded + cpu.holes + cpu.overwritten,
             a.emitted + a.failed.attempts() + a.sent + a.unsent,
         );
-        let failed = a.failed.attempts() + a.unsent;
-        identity.check(format_args!("{place}, holes and failed attempts"), cpu.holes, failed);
+        match among_overwritten(session, cpu) {
+            Some(failed) => identity.unknown(failed),
+            None => {
+                let failed = a.failed.attempts() + a.unsent;
+                identity.check(format_args!("{place}, holes and failed attempts"), cpu.holes, failed);
+            }
+        }
         // An end marker may be lost as well, which takes no number.
         let unplaced = session.readers.get(cpu.cpu as usize).map_or(0, |r| r.stream.unplaced());
         let own = session.probes.accounts(cpu.cpu, Probes::OWN).failed.enospc;

@@ -65,6 +65,10 @@ impl Session {
     }
 
     pub(super) fn attach_object(&mut self, spec: &Spec) -> Result<()> {
+        if self.options.flight.is_some() {
+            return Err(Error::usage(format!("{spec}: rings in overwrite mode are our own programs' only"))
+                .with_help("trace objects in a session of their own, without a flight"));
+        }
         let possible = self.probes.possible_cpus() as usize;
         let (mut object, maps) = ForeignObject::load(spec, &self.options.objects, possible)?;
         let mut feeds = Vec::with_capacity(maps.len());

@@ -23,7 +23,7 @@ impl Session {
         self.cpus_checked = Instant::now();
         if self.cpus_rescanned.elapsed() >= CPU_RESCAN {
             self.cpus_rescanned = Instant::now();
-            match self.rings.rescan() {
+            match self.rescan_own() {
                 Ok(made) => self.generation += made.len() as u64,
                 Err(error) => self.without_ring(&error, sink)?,
             }
@@ -38,15 +38,11 @@ impl Session {
         }
         for cpu in 0..self.probes.possible_cpus() {
             let (empty, dead) = self.refused(cpu);
+            let without = self.ring_stats(cpu).is_none();
             let reader = &mut self.readers[cpu as usize];
             let rise = reader.refused(empty, dead);
-            if rise.dead || (rise.empty && self.rings.stats(cpu).is_none()) {
-                let tasks = |sideband: &mut Sideband| sideband.replace(cpu);
-                let made = self
-                    .rings
-                    .replace(cpu)
-                    .and_then(|made| self.sideband.as_mut().map_or(Ok(false), tasks).map(|too| made || too));
-                match made {
+            if rise.dead || (rise.empty && without) {
+                match self.replace_own(cpu) {
                     Ok(made) => self.generation += u64::from(made),
                     Err(error) => self.without_ring(&error, sink)?,
                 }
@@ -57,6 +53,23 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    fn rescan_own(&mut self) -> Result<Vec<u32>> {
+        match &mut self.flight {
+            Some(flight) => flight.rescan(),
+            None => self.rings.rescan(),
+        }
+    }
+
+    /// New rings for our own programs, and for side-band records.
+    fn replace_own(&mut self, cpu: u32) -> Result<bool> {
+        let made = match &mut self.flight {
+            Some(flight) => flight.replace(cpu)?,
+            None => self.rings.replace(cpu)?,
+        };
+        let tasks = self.sideband.as_mut().map_or(Ok(false), |sideband| sideband.replace(cpu))?;
+        Ok(made || tasks)
     }
 
     /// A CPU came and gets no ring, for want of rights or of memory: said once. Its events fail, and are counted.

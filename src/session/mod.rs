@@ -22,6 +22,7 @@ pub mod arrays;
 mod books;
 mod books_foreign;
 mod feed;
+mod flight;
 mod foreign;
 mod host;
 mod hotplug;
@@ -67,6 +68,8 @@ pub struct Options {
     pub gather: u32,
     /// Side-band records, where the sink wants them: what becomes of tasks.
     pub sideband: Option<sideband::Options>,
+    /// The rings of our own programs are in overwrite mode: nothing is read of them but by [`Session::snapshot`].
+    pub flight: Option<Flight>,
     /// What is said of users' objects.
     pub objects: Settings,
     /// The sink gets this many events, and no more.
@@ -86,12 +89,20 @@ impl Default for Options {
             probes: 64,
             gather: 1,
             sideband: None,
+            flight: None,
             objects: Settings::default(),
             limit: None,
             stop_bound: Duration::from_secs(2),
             count_runs: false,
         }
     }
+}
+
+/// What a snapshot is of, where rings are in overwrite mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flight {
+    /// Events that are older are not handed on; all that are in the rings are, where `None`.
+    pub window: Option<Duration>,
 }
 
 /// A running trace.
@@ -101,6 +112,8 @@ impl Default for Options {
 pub struct Session {
     probes: Probes,
     rings: Set,
+    /// In place of `rings`, which are none then.
+    flight: Option<ring::Flight>,
     sideband: Option<Sideband>,
     /// By CPU, every possible one.
     readers: Vec<Reader>,
@@ -129,23 +142,30 @@ impl Session {
     pub fn prepare(mut options: Options) -> Result<Session> {
         options.rings.max_raw = MAX_RAW;
         options.filter.cpus = options.rings.cpus.clone();
+        if options.gather > 1 && options.flight.is_some() {
+            return Err(Error::usage("events that share records are no matter for rings in overwrite mode")
+                .with_help("leave --gather out: what is overwritten costs a traced call no wake-up anyway"));
+        }
         let probes =
             Probes::open(options.filter.clone(), options.probes, options.count_runs, None, options.gather)?;
-        let own = match options.probes {
-            0 => ring::Options { cpus: Some(Vec::new()), ..options.rings.clone() },
-            _ => options.rings.clone(),
+        let none = ring::Options { cpus: Some(Vec::new()), ..options.rings.clone() };
+        let own = if options.probes == 0 || options.flight.is_some() { &none } else { &options.rings };
+        let rings = Set::open(own, Some(arrays::of_probes(&probes)))?;
+        let flight = match &options.flight {
+            Some(_) => Some(ring::Flight::open(&options.rings, arrays::of_probes(&probes))?),
+            None => None,
         };
-        let rings = Set::open(&own, Some(arrays::of_probes(&probes)))?;
         let sideband = options.sideband.as_ref().map(Sideband::open).transpose()?;
         let readers = (0..probes.possible_cpus()).map(|cpu| Reader::new(cpu, probes.gathers())).collect();
         let now = Instant::now();
         Ok(Session {
             probes,
             rings,
+            flight,
             sideband,
             readers,
             foreign: foreign::Foreign::default(),
-            quota: Quota { limit: options.limit, delivered: 0 },
+            quota: Quota { limit: options.limit, delivered: 0, since: 0 },
             options,
             host: Host::read(),
             started: now,
@@ -361,6 +381,7 @@ impl Session {
         let marks = self.mark_ends();
         self.foreign.mark_ends();
         self.drain_out(sink);
+        self.end_flight(sink)?;
         if self.foreign.let_go() {
             ring::wait_for_programs();
             self.drain_out(sink);
@@ -381,7 +402,8 @@ impl Session {
         }
         self.report = Some(report.clone());
         let tasks = self.sideband.as_mut().map_or(Ok(()), Sideband::close);
-        match self.rings.close().and(self.foreign.close()).and(tasks) {
+        let flight = self.flight.as_mut().map_or(Ok(()), ring::Flight::close);
+        match self.rings.close().and(self.foreign.close()).and(tasks).and(flight) {
             // Who has given up the right to empty a slot leaves that to the kernel: the array ends with us.
             Err(error) if error.os_error() != Some(EPERM) => Err(error),
             _ => Ok(report),
@@ -399,7 +421,7 @@ impl Session {
     /// Writes an end marker on every CPU that has a ring.
     fn mark_ends(&self) -> Marks {
         let mut marks = Marks { cpus: Vec::new(), tail: Tail::Proved };
-        for cpu in self.rings.cpus() {
+        for cpu in self.ring_cpus() {
             match self.probes.mark_end(cpu) {
                 Ok(()) => marks.cpus.push(cpu),
                 Err(e) => marks.tail = Tail::Derived(format!("no end marker on CPU {cpu}: {e}")),

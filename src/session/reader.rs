@@ -61,7 +61,7 @@ impl Reader {
     #[inline]
     pub fn tell(&mut self, gaps: &Gaps, sink: &mut dyn Sink) -> Result<()> {
         let mut told = Ok(());
-        if gaps[0].is_some() || gaps[1].is_some() {
+        if gaps.iter().any(Option::is_some) {
             self.unhanded += 1;
             for gap in gaps.iter().flatten() {
                 told = told.and(sink.gap(gap));

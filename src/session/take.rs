@@ -21,9 +21,17 @@ const MARKER_RAW: usize = 4;
 pub struct Quota {
     pub limit: Option<u64>,
     pub delivered: u64,
+    /// Events before this time were not asked for, nor any where it is the end of time.
+    pub since: u64,
 }
 
 impl Quota {
+    /// Whether an event of that time is not to be handed on.
+    #[inline]
+    pub fn beyond(&self, time: Option<u64>) -> bool {
+        self.spent() || time.unwrap_or(u64::MAX) < self.since
+    }
+
     /// Whether the sink has had them all.
     pub fn spent(&self) -> bool {
         self.limit.is_some_and(|limit| self.delivered >= limit)
@@ -59,6 +67,7 @@ pub fn take(
             sink.gap(&reader.stream.corrupt())?;
             sink.note(&Note::Error(&format!("the ring of CPU {} is corrupt: {corruption:?}", item.cpu)))?;
         }
+        ItemKind::Overwritten => reader.stream.overwritten_here(),
         ItemKind::LostSamples(_) | ItemKind::Other => {}
     }
     Ok(ControlFlow::Continue(()))
@@ -131,7 +140,7 @@ fn take_event(
     };
     let told = reader.tell(&gaps, sink);
     reader.faulty += u64::from(event.faulty());
-    if quota.spent() {
+    if quota.beyond(event.time) {
         reader.beyond += 1;
         return told;
     }

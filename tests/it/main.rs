@@ -8,6 +8,7 @@ mod perf_data_write; // recordings that the writer made, judged by perf
 #[cfg(feature = "perf-data")]
 mod perf_fixture; // a recording made by hand, and perf to judge it
 mod record_sample; // samples by sample_type, LOST, the trailer
+mod ring_backward; // rings in overwrite mode, by their bytes and real (needs BPF)
 mod ring_bpf; // real rings filled by BPF_PROG_TEST_RUN (needs BPF)
 mod ring_copy; // rings read by copy
 mod ring_corrupt; // garbage headers, impossible heads, oversized records

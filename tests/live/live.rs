@@ -33,6 +33,7 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `flight` | snapshots of rings in overwrite mode |
 //! | `pace` | the wake rule that follows the rate |
 //! | `record` | recordings, judged by perf |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
@@ -50,6 +51,7 @@ mod doctor;
 mod fields;
 mod filters;
 mod gather;
+mod flight;
 mod guest;
 mod harness;
 mod hostile;
@@ -104,6 +106,7 @@ const TESTS: &[&[Test]] = &[
     sessions::TESTS,
     sideband::TESTS,
     pace::TESTS,
+    flight::TESTS,
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,

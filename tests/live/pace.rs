@@ -1,6 +1,6 @@
 //! The wake rule that follows the rate, under the front end: the books balance over its changes.
 
-use crate::context::Context;
+use crate::context::{Context, switch};
 use crate::kit::{Hand, balanced};
 use crate::table::{Outcome, Test};
 use std::ops::ControlFlow;
@@ -9,7 +9,9 @@ use tracer::frontend::{Control, blocking};
 
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
-    Test::new("pace::the_rule_follows_the_rate", the_rule_follows_the_rate),
+    // Under emulation no rate is high enough.
+    Test::new("pace::the_rule_follows_the_rate", the_rule_follows_the_rate).on_host(),
+    Test::new("pace::a_cpu_goes_and_comes_between_swaps", a_cpu_goes_and_comes_between_swaps).in_guests(),
     Test::new("pace::swaps_between_losses_balance", swaps_between_losses_balance),
 ];
 
@@ -41,6 +43,36 @@ fn the_rule_follows_the_rate(ctx: &Context) -> Outcome {
     assert!(changes >= 6, "{changes} changes in {PHASES} phases");
     let lost: u64 = ended.report.cpus.iter().map(|cpu| cpu.lost).sum();
     assert_eq!(hand.numbers(cpu).len() as u64 + lost, u64::from(fired));
+    Ok(())
+}
+
+fn a_cpu_goes_and_comes_between_swaps(_: &Context) -> Outcome {
+    let mut hand = Hand::new()?;
+    for prompt in [true, false, true] {
+        assert_eq!(hand.session.set_prompt(prompt)?, prompt);
+        hand.fire(1, 0, 5)?;
+        let generation = hand.session.generation();
+        switch(1, false)?;
+        // A swap while it is away is no error.
+        assert_eq!(hand.session.set_prompt(!prompt)?, !prompt);
+        switch(1, true)?;
+        let since = Instant::now();
+        while hand.session.generation() == generation {
+            assert!(since.elapsed() < Duration::from_secs(20), "no new ring");
+            hand.fire(1, 0, 1)?;
+            std::thread::sleep(Duration::from_millis(60));
+            hand.drain()?;
+        }
+        let before = hand.accounts(1).emitted;
+        hand.fire(1, 0, 5)?;
+        assert_eq!(hand.accounts(1).emitted, before + 5);
+        hand.drain()?;
+    }
+    let report = hand.stop()?;
+    balanced(&report)?;
+    let failed = hand.accounts(1).failed.eopnotsupp;
+    assert!(failed >= 3);
+    assert_eq!(hand.sink.gaps().filter_map(|gap| gap.count).sum::<u64>(), failed);
     Ok(())
 }
 
