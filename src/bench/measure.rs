@@ -201,8 +201,8 @@ impl Reading<'_> {
         let (started, cpu_started) = (Instant::now(), thread_cpu());
         while on() {
             let drained = self.pass(PASS);
-            if let Some(pace) = &mut pace {
-                pace.count(&drained);
+            if let (Some(pace), Some(rings)) = (&mut pace, &mut self.rings) {
+                pace.count(&drained, |prompt| rings.set_prompt(prompt))?;
             }
             if !drained.more {
                 let sweep = pace.as_ref().map_or(self.case.wake().sweep(), Pace::sweep);
@@ -281,11 +281,11 @@ fn check(
 ) -> Vec<Identity> {
     let a = &o.accounts;
     let marks = if rings.is_some() && unmarked.is_none() { u64::from(case.producers) } else { 0 };
-    let mut accounts = Identity::new("accounts", "fired = filtered + stored + emitted + failed");
-    let mut gathered = Identity::new("gathered", "stored = in records emitted + in records failed");
+    let mut accounts = Identity::new("accounts", "fired = filtered + gathered + emitted + failed");
+    let mut gathered = Identity::new("gathered", "gathered = in records emitted + in records failed");
     if case.gather > 1 {
-        accounts.check("all CPUs", a.fired, a.filtered + a.stored + marks);
-        gathered.check("all CPUs", a.stored, a.sent + a.unsent);
+        accounts.check("all CPUs", a.fired, a.filtered + a.gathered + marks);
+        gathered.check("all CPUs", a.gathered, a.sent + a.unsent);
     } else {
         accounts.check("all CPUs", a.fired, a.filtered + a.emitted + a.failed.total());
     }

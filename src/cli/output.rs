@@ -7,6 +7,7 @@ use tracer::{
     event::{Event, Gap},
     frontend::Control,
     ledger::Report,
+    ring::TaskRecord,
     schema::{Kind, Show},
     session::Session,
     sink::{
@@ -91,6 +92,9 @@ impl Sink for Output {
     }
     fn gap(&mut self, gap: &Gap) -> Result<()> {
         self.sink_mut().gap(gap)
+    }
+    fn task(&mut self, record: &TaskRecord<'_>) -> Result<()> {
+        self.sink_mut().task(record)
     }
     fn note(&mut self, note: &Note<'_>) -> Result<()> {
         self.sink_mut().note(note)

@@ -24,7 +24,7 @@ use super::{
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Run) -> Result<ExitCode> {
-    let mut ready = ready(&args.probes, &args.stream, args.stream.output.is_none())?;
+    let mut ready = ready(&args.probes, &args.stream, args.stream.output.is_none(), false)?;
     output::check_columns(&args.stream, &ready.session)?;
     if args.probes.dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -44,8 +44,9 @@ pub struct Ready {
     pub begin: Box<dyn FnOnce() -> Result<Option<Running>>>,
 }
 
-/// Attaches what was asked for. The command's stdout is ours where it is not to be `aside`.
-pub fn ready(probes: &Probes, trace: &Trace, aside: bool) -> Result<Ready> {
+/// Attaches what was asked for. The command's stdout is ours where it is not to be `aside`; what becomes of `tasks` is
+/// told too where that is wanted.
+pub fn ready(probes: &Probes, trace: &Trace, aside: bool, tasks: bool) -> Result<Ready> {
     let mut specs = plan::specs(&probes.specs)?;
     plan::within_root(&mut specs, &probes.tasks.pid);
     plan::with_stacks(&mut specs, trace.kstack, trace.ustack)?;
@@ -60,7 +61,10 @@ pub fn ready(probes: &Probes, trace: &Trace, aside: bool) -> Result<Ready> {
     let found = attach::find(manner, &specs)?;
     let own = found.iter().filter(|f| f.spec().provider != Provider::Object);
     let count = own.map(|found| found.each().len()).sum();
-    let options = plan::options(probes, trace, count, child.as_ref().map(Waiting::id))?;
+    let id = child.as_ref().map(Waiting::id);
+    let sideband = tasks.then(|| plan::sideband(probes, trace, id));
+    let gather = plan::gather(probes.gather, &found)?;
+    let options = session::Options { sideband, gather, ..plan::options(probes, trace, count, id)? };
     let mut session = prepare(trace, options)?;
     attach::attach(manner, &mut session, &found)?;
     let woken = control.clone();

@@ -58,10 +58,10 @@ fn turn<S: Sink>(
     let mut pace = Pace::new(session.rings());
     loop {
         if poller.register(session.rings(), session.generation(), control)? {
-            poller.also(session.foreign_fds())?;
+            poller.also(session.further_fds())?;
         }
         let drained = session.drain(PASS, sink)?;
-        pace.count(&drained);
+        pace.count(&drained, |prompt| session.set_prompt(prompt))?;
         sink.flush()?;
         let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         let over = left.is_zero() || session.limit_reached();

@@ -1,6 +1,14 @@
-//! The BTF of the running kernel and of its modules, each read once a thread.
+//! The BTF of the running kernel, of its modules, and what was made of a program's types: each read once a thread.
 
-use std::{cell::RefCell, collections::HashMap, fs, io::Write, os::fd::AsRawFd, rc::Rc};
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    fmt, fs,
+    io::Write,
+    os::fd::AsRawFd,
+    rc::Rc,
+    sync::{Arc, Weak},
+};
 
 use libbpf_rs::btf::Btf;
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -13,6 +21,46 @@ pub fn vmlinux<R>(ask: impl FnOnce(&Btf<'static>) -> Option<R>) -> Option<R> {
         static VMLINUX: Option<Btf<'static>> = Btf::from_vmlinux().ok();
     }
     VMLINUX.with(|btf| ask(btf.as_ref()?))
+}
+
+/// Whose types they are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Owner {
+    #[default]
+    Kernel,
+    Module(String),
+    Program(Arc<Blob>),
+}
+
+/// The types of a program, as bytes of BTF in which every walk ends.
+#[derive(PartialEq, Eq)]
+pub struct Blob(pub Vec<u8>);
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes of BTF", self.0.len())
+    }
+}
+
+impl Owner {
+    /// Asks its BTF; `None` where there is none.
+    pub fn ask<R>(&self, ask: impl FnOnce(&Btf<'static>) -> Option<R>) -> Option<R> {
+        thread_local! {
+            static LAST: RefCell<(Weak<Blob>, Option<Rc<Btf<'static>>>)> = RefCell::default();
+        }
+        let blob = match self {
+            Owner::Kernel => return vmlinux(ask),
+            Owner::Module(name) => return of(Some(name), ask),
+            Owner::Program(blob) => blob,
+        };
+        let known = LAST.with_borrow_mut(|(last, btf)| {
+            if !last.upgrade().is_some_and(|last| Arc::ptr_eq(&last, blob)) {
+                (*last, *btf) = (Arc::downgrade(blob), parse(&blob.0).map(Rc::new));
+            }
+            btf.clone()
+        });
+        ask(known?.as_ref())
+    }
 }
 
 /// Asks the BTF of a module, which has the kernel's types under their own ids too; that of the kernel for `None`.
@@ -48,17 +96,17 @@ fn joined(base: &[u8], split: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The bytes of `struct btf_header` (include/uapi/linux/btf.h) that tell where types and strings lie.
-const HEADER: usize = 24;
+pub const HEADER: usize = 24;
 
-struct Parts<'a> {
+pub struct Parts<'a> {
     /// Magic number, version and flags.
     magic: &'a [u8],
-    types: &'a [u8],
+    pub types: &'a [u8],
     strings: &'a [u8],
 }
 
 impl Parts<'_> {
-    fn of(bytes: &[u8]) -> Option<Parts<'_>> {
+    pub fn of(bytes: &[u8]) -> Option<Parts<'_>> {
         let number = |at: usize| {
             let four = bytes.get(at..at + 4)?.try_into().ok()?;
             usize::try_from(u32::from_ne_bytes(four)).ok()
@@ -74,7 +122,7 @@ impl Parts<'_> {
 }
 
 /// BTF from bytes: libbpf-rs takes a path, so it is given that of a file in memory.
-fn parse(bytes: &[u8]) -> Option<Btf<'static>> {
+pub fn parse(bytes: &[u8]) -> Option<Btf<'static>> {
     let fd = memfd_create(c"btf", MFdFlags::MFD_CLOEXEC).ok()?;
     let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
     fs::File::from(fd.try_clone().ok()?).write_all(bytes).ok()?;

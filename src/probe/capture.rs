@@ -1,7 +1,7 @@
 //! What a spec's fields mean on a hook: a plan for its program, and the schema of its events.
 
 use super::{
-    btf,
+    btf::Owner,
     fetch::{BASE_CPU, BASE_FUNC, BASE_GID, BASE_LAT, BASE_RECORD, BASE_TIME, Fetch, Full, Plan, Read},
     hints,
     hook::{Hook, Source},
@@ -154,20 +154,32 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
     }
     let source =
         hook.sources.iter().find(|s| s.name == path.root || (s.is_return() && path.root == "retval"));
-    let Some(source) = source else { return builtin(hook, path, hint) };
+    let Some(source) = source else {
+        return match hook.away.iter().find(|(name, _)| *name == path.root) {
+            Some((_, why)) => Err(why.clone()),
+            None => builtin(hook, path, hint),
+        };
+    };
     if path.steps.is_empty() && path.derefs == 0 && path.cast.is_none() && hint.is_none() {
         return Ok(Choice::Fetched(source.wanted()));
     }
     let by_itself = path.steps.is_empty() && path.derefs == 0;
     let cast = path.cast.clone().or_else(|| source.points_to().filter(|_| !by_itself));
     if cast.is_none() && source.ty.is_none() {
-        return hints::untyped(source, path, hint).map(Choice::Fetched);
+        let found = hints::untyped(source, path, hint);
+        return found.map(Choice::Fetched).map_err(|why| because(why, hook));
     }
     let base = match source.fetch.read {
         Read::Value => source.fetch.base,
         _ => return Err(format!("'{}' is a field of a record: it has no members", source.name)),
     };
-    let found = btf::of(hook.module.as_deref(), |btf| {
+    // A type that the program does not have may be the kernel's.
+    let kernels = match (&hook.owner, &cast) {
+        (Owner::Program(_), Some(cast)) => !has_type(&hook.owner, cast) && has_type(&Owner::Kernel, cast),
+        _ => false,
+    };
+    let owner = if kernels { &Owner::Kernel } else { &hook.owner };
+    let found = owner.ask(|btf| {
         let start = match (&cast, source.ty) {
             (Some(cast), _) => Place::pointee(btf, base, cast),
             (None, Some(ty)) => Ok(Place::of(btf, base, ty)),
@@ -178,10 +190,23 @@ pub fn choose(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, St
             Some(hint) => hints::typed(place, hint, path),
         }))
     });
-    let mut wanted = found.unwrap_or_else(|| Err("this kernel has no BTF".into()))?;
+    let found = found.unwrap_or_else(|| Err("this kernel has no BTF".into()));
+    let mut wanted = found.map_err(|why| because(why, hook))?;
     wanted.fetch.user |= source.user;
     wanted.fetch.user_steps |= source.user;
     Ok(Choice::Fetched(wanted))
+}
+
+fn has_type(owner: &Owner, cast: &str) -> bool {
+    owner.ask(|btf| Place::pointee(btf, 0, cast).ok().map(|_| ())).is_some()
+}
+
+/// The same complaint, with why the types of a program are not known.
+fn because(why: String, hook: &Hook) -> String {
+    match &hook.untyped {
+        Some(untyped) => format!("{why}; {untyped}"),
+        None => why,
+    }
 }
 
 /// `path(…)`: the path of the open file that something points to.
@@ -191,7 +216,10 @@ fn path_of(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Wanted, Strin
     }
     let source = hook.sources.iter().find(|s| s.name == path.root);
     let source = source.ok_or_else(|| nothing_like(hook, path))?;
-    let found = btf::of(hook.module.as_deref(), |btf| {
+    if source.user {
+        return Err(format!("path() is of the kernel's structures, and '{}' is the user's", source.name));
+    }
+    let found = hook.owner.ask(|btf| {
         let start = match (&path.cast, source.ty) {
             (Some(cast), _) => Place::pointee(btf, source.fetch.base, cast),
             (None, Some(ty)) => Ok(Place::of(btf, source.fetch.base, ty)),
@@ -260,5 +288,6 @@ fn nothing_like(hook: &Hook, path: &Path) -> String {
     let head = head.chain(["kstack", "ustack", "func"].map(str::to_owned));
     let all = names.iter().cloned().chain(head).collect();
     let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-    format!("{} has no '{}': it has {there}; {}", hook.how, path.root, near(&path.root, all, str::to_owned))
+    let near = near(&path.root, all, str::to_owned);
+    because(format!("{} has no '{}': it has {there}; {near}", hook.how, path.root), hook)
 }

@@ -23,7 +23,7 @@ pub struct Note {
 ///
 /// A file that cannot be read, or is no ELF file.
 pub fn functions(path: &Path) -> Result<Vec<String>> {
-    with(path, |file| {
+    with(path, |_, file| {
         let all = file.symbols().chain(file.dynamic_symbols());
         let functions = all.filter(|s| s.kind() == SymbolKind::Text && s.is_definition());
         let mut names: Vec<String> =
@@ -51,7 +51,7 @@ pub fn notes(path: &Path) -> Result<Vec<Note>> {
 ///
 /// As [`functions`].
 pub fn sites(path: &Path) -> Result<Vec<Note>> {
-    with(path, |file| {
+    with(path, |_, file| {
         let section = file.section_by_name(".note.stapsdt");
         let data = section.and_then(|s| s.data().ok()).unwrap_or_default();
         let mut found = parse(data, if file.is_64() { 8 } else { 4 }, file.endianness());
@@ -60,9 +60,11 @@ pub fn sites(path: &Path) -> Result<Vec<Note>> {
     })
 }
 
-type Cached<'a> = object::File<'a, &'a ReadCache<fs::File>>;
+/// A file that is read as far as it is asked for.
+pub(super) type Cached<'a> = object::File<'a, &'a ReadCache<fs::File>>;
 
-fn with<R>(path: &Path, ask: impl FnOnce(&Cached<'_>) -> R) -> Result<R> {
+/// Asks a file, which is open for whoever reads it himself too.
+pub(super) fn with<R>(path: &Path, ask: impl FnOnce(&fs::File, &Cached<'_>) -> R) -> Result<R> {
     let cannot = |e: Box<dyn std::error::Error + Send + Sync>| {
         Error::caused(ErrorKind::Attach, format!("reading the symbols of {}", path.display()), e)
     };
@@ -70,12 +72,12 @@ fn with<R>(path: &Path, ask: impl FnOnce(&Cached<'_>) -> R) -> Result<R> {
     if !fs::metadata(path).map_err(|e| cannot(e.into()))?.is_file() {
         return Err(cannot("it is no regular file".into()));
     }
-    let file = fs::File::open(path).map_err(|e| cannot(e.into()))?;
-    let cache = ReadCache::new(file);
+    let handle = fs::File::open(path).map_err(|e| cannot(e.into()))?;
+    let cache = ReadCache::new(handle.try_clone().map_err(|e| cannot(e.into()))?);
     let file = object::File::parse(&cache).map_err(|e| {
         cannot(e.into()).with_help("a program or a library is wanted; a script's interpreter is one")
     })?;
-    Ok(ask(&file))
+    Ok(ask(&handle, &file))
 }
 
 /// The notes of a section: sizes of name and description, a type, the two padded to four bytes. The description is

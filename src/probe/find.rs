@@ -5,7 +5,7 @@ use std::{collections::HashMap, fmt, path::Path};
 use super::{
     capture::{capture, capture_shared},
     catalogue::{Catalogue, Function},
-    elf,
+    debug, elf,
     glob::matches,
     hook::Hook,
     resolve::{on_function, program, resolve, servable},
@@ -58,7 +58,7 @@ pub fn find(spec: &Spec) -> Result<Found> {
         found.each.push(spec.clone());
         return Ok(found);
     }
-    let catalogue = Catalogue::new();
+    let catalogue = Catalogue::only(&spec.target);
     let pattern = &*spec.target;
     match spec.provider {
         Provider::Kprobe | Provider::Kretprobe => found.take(catalogue.functions(pattern), |_| true),
@@ -128,7 +128,9 @@ impl Found {
             return each.map(|(spec, hook)| Ok(capture_shared(spec, &hook)?.1)).collect();
         }
         let one = |spec: &Spec| Ok(capture(spec, &resolve(spec)?.swap_remove(0))?.1);
-        self.each.iter().map(one).collect()
+        let all = self.each.iter().map(one).collect();
+        debug::forget();
+        all
     }
 
     /// The spec without all that stands behind its target.
@@ -146,7 +148,9 @@ impl Found {
     /// look through all types.
     pub(super) fn hooks(&self) -> Result<Vec<Hook>> {
         if self.spec.provider.has_path() {
-            return self.each.iter().map(|spec| Ok(resolve(spec)?.swap_remove(0))).collect();
+            let all = self.each.iter().map(|spec| Ok(resolve(spec)?.swap_remove(0))).collect();
+            debug::forget();
+            return all;
         }
         let modules: HashMap<&str, Option<&str>> =
             self.functions.iter().map(|f| (&*f.name, f.module.as_deref())).collect();

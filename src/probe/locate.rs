@@ -1,4 +1,4 @@
-//! A path through the kernel's types: from a parameter over members, elements and pointers to a place.
+//! A path through the types of the kernel or a program: from a parameter over members, elements and pointers to a place.
 
 use libbpf_rs::btf::{
     Btf, BtfKind, BtfType, ReferencesType, TypeId,
@@ -43,13 +43,13 @@ impl<'b> Place<'b> {
 
     /// What a base points to, as a cast says: a structure, union or typedef by its name.
     pub fn pointee(btf: &'b Btf<'static>, base: u8, cast: &str) -> Result<Place<'b>, String> {
-        let name = cast.trim_start_matches("struct ").trim_start_matches("union ").trim();
+        let name = bare_name(cast);
         let of =
             |ty: BtfType<'b>| Composite::try_from(ty.skip_mods_and_typedefs()).ok().map(|_| ty.type_id());
         let named = btf.type_by_name::<Struct<'b>>(name).map(|s| s.type_id());
         let named = named.or_else(|| btf.type_by_name::<Union<'b>>(name).map(|u| u.type_id()));
         let named = named.or_else(|| btf.type_by_name::<Typedef<'b>>(name).and_then(|t| of(*t)));
-        let ty = named.ok_or_else(|| format!("the kernel's BTF has no '{cast}'"))?;
+        let ty = named.ok_or_else(|| format!("there is no type '{cast}'"))?;
         Ok(Place { in_memory: true, ..Place::of(btf, base, ty) })
     }
 
@@ -236,6 +236,11 @@ impl<'b> Place<'b> {
             None => (0, 0, false),
         };
     }
+}
+
+/// The name in a cast.
+pub fn bare_name(cast: &str) -> &str {
+    cast.trim_start_matches("struct ").trim_start_matches("union ").trim()
 }
 
 /// A bitfield's slot holds all of its value.

@@ -9,7 +9,7 @@
 //!             formats                       maps shared with the base     the next hook
 //! ```
 //!
-//! [`catalogue`] knows what there is to probe, [`list`] shows it, [`doctor`] tells what this host allows; why something
+//! `debug` gives a program's own types in the terms of the kernel's: as BTF. [`catalogue`] knows what there is to probe, [`list`] shows it, [`doctor`] tells what this host allows; why something
 //! was refused is told by `preflight` alone, to a run as to the doctor.
 //!
 //! **Invariants.** No ring is opened or read here; whoever has rings puts them into [`Probes::array`] before
@@ -26,6 +26,7 @@ mod capture;
 pub mod catalogue;
 mod config;
 mod counters;
+mod debug;
 pub mod doctor;
 pub mod elf;
 mod fetch;
@@ -35,6 +36,7 @@ pub mod foreign;
 mod glob;
 mod hints;
 mod hook;
+mod how;
 mod judge;
 mod keep;
 mod libbpf;

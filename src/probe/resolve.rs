@@ -5,8 +5,10 @@ use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
 use syscalls::Sysno;
 
 use super::{
-    elf,
+    btf::Owner,
+    debug, elf,
     hook::{Hook, How},
+    locate::bare_name,
     preflight::{function_size, near},
     signature::{self, Param, Signature},
     spec::{self, Provider, Spec},
@@ -49,15 +51,14 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
         Provider::Fentry => {
             let known = traced_function(spec)?;
             let how = |copied| How::Fentry { symbol: symbol.clone(), copied };
-            let hook = |copied| Hook::entry(how(copied), known.params.clone()).typed_by(known.module.clone());
+            let hook = |copied| Hook::entry(how(copied), known.params.clone()).typed_by(known.owner.clone());
             Ok([false, true].map(hook).to_vec())
         }
         Provider::Fexit => {
             let known = traced_function(spec)?;
             let how = |copied| How::Fexit { symbol: symbol.clone(), copied };
             let hook = |copied| {
-                Hook::exit(how(copied), known.ret.clone(), known.params.clone())
-                    .typed_by(known.module.clone())
+                Hook::exit(how(copied), known.ret.clone(), known.params.clone()).typed_by(known.owner.clone())
             };
             Ok([false, true].map(hook).to_vec())
         }
@@ -74,13 +75,11 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
         Provider::Tracepoint => one(tracepoint(spec)?),
         Provider::Uprobe => {
             let path = program_path(spec)?;
-            let how = How::Uprobe { path, symbol, offset: spec.offset };
-            one(Hook::entry(how, signature::registers()))
+            one(in_program(spec, How::Uprobe { path, symbol, offset: spec.offset }))
         }
         Provider::Uretprobe => {
             let path = program_path(spec)?;
-            let how = How::Uretprobe { path, symbol };
-            one(Hook::exit(how, Some(signature::plain_return()), signature::registers()))
+            one(in_program(spec, How::Uretprobe { path, symbol }))
         }
         Provider::Syscall => syscall(spec),
         Provider::Usdt => one(usdt_probe(spec)?),
@@ -113,13 +112,43 @@ pub fn on_function(spec: &Spec, known: Option<Signature>) -> Hook {
     let known = known.unwrap_or_else(|| Signature {
         params: signature::registers(),
         ret: Some(signature::plain_return()),
-        module: None,
+        owner: Owner::Kernel,
     });
     let hook = match spec.provider.is_return() {
         true => Hook::exit(How::Kretprobe { symbol }, known.ret, known.params),
         false => Hook::entry(How::Kprobe { symbol, offset: spec.offset }, known.params),
     };
-    hook.typed_by(known.module)
+    hook.typed_by(known.owner)
+}
+
+/// A uprobe or uretprobe on a function that its program's debug info describes; of others the registers are at hand.
+fn in_program(spec: &Spec, how: How) -> Hook {
+    let returns = matches!(how, How::Uretprobe { .. });
+    let known = match how.in_file() {
+        Some(_) if spec.offset > 0 => Err("parameters are known where a function begins alone".to_owned()),
+        Some((path, symbol)) => {
+            let whole = spec.fields.is_some() || spec.predicate.is_some();
+            let casts: Vec<&str> = spec.casts().into_iter().map(bare_name).collect();
+            debug::function(path, symbol, whole, &casts)
+        }
+        None => Err("it is in no file".to_owned()),
+    };
+    match known {
+        Ok(debug::Described { taken, owner }) => {
+            let (ret, unread) = match taken.ret.filter(|_| returns) {
+                Some((ret, Ok(()))) => (Some(ret), None),
+                Some((ret, Err(why))) => (None, Some((ret.name, why))),
+                None => (None, None),
+            };
+            let mut hook = Hook::placed(how, ret, taken.params).typed_by(owner);
+            hook.away.extend(unread);
+            hook
+        }
+        Err(why) => {
+            let ret = returns.then(signature::plain_return);
+            Hook { untyped: Some(why), ..Hook::exit(how, ret, signature::registers()) }
+        }
+    }
 }
 
 fn missing(spec: &Spec, why: &str) -> Error {

@@ -78,7 +78,8 @@ fn by_typedef(ty: &BtfType<'_>, kind: Kind, show: Show) -> (Kind, Show) {
 pub fn typedef(name: &str, kind: Kind) -> Option<(Kind, Show)> {
     Some(match name {
         "umode_t" | "mode_t" => (kind, Show::Octal),
-        "dev_t" => (kind, Show::Device),
+        // glibc's has eight bytes, and the kernel's numbers elsewhere in them.
+        "dev_t" if kind.size() == 4 => (kind, Show::Device),
         "ktime_t" => (kind, Show::Time),
         "__be16" | "__be32" | "__be64" => (Kind::BigEndian(kind.size() as u8), Show::Plain),
         _ => return None,

@@ -8,7 +8,7 @@ use libbpf_rs::btf::{
 };
 
 use super::{
-    btf::{self, vmlinux},
+    btf::{self, Owner, vmlinux},
     catalogue,
     shape::{self, scalar},
 };
@@ -40,9 +40,12 @@ impl Param {
 pub struct Signature {
     pub params: Vec<Param>,
     pub ret: Option<Param>,
-    /// The module whose BTF its types are of; `None` for the kernel's.
-    pub module: Option<String>,
+    /// Whose its types are.
+    pub owner: Owner,
 }
+
+/// The type of a register of which nothing is known.
+pub const REGISTER: &str = "unsigned long";
 
 /// Registers are all that is known of a function without a signature.
 pub fn registers() -> Vec<Param> {
@@ -52,7 +55,7 @@ pub fn registers() -> Vec<Param> {
 fn register(name: &str) -> Param {
     Param {
         name: name.to_owned(),
-        type_name: "unsigned long".into(),
+        type_name: REGISTER.into(),
         kind: Kind::Pointer,
         show: Show::Plain,
         ty: None,
@@ -89,9 +92,12 @@ pub fn functions_in(module: Option<&str>, wanted: impl Fn(&str) -> bool) -> Hash
     found.unwrap_or_default()
 }
 
+fn owner(module: Option<&str>) -> Owner {
+    module.map_or(Owner::Kernel, |module| Owner::Module(module.to_owned()))
+}
+
 fn signature(btf: &Btf<'static>, proto: &FuncProto<'_>, module: Option<&str>) -> Option<Signature> {
-    let mut signature =
-        Signature { params: params(btf, proto, 0)?, ret: None, module: module.map(str::to_owned) };
+    let mut signature = Signature { params: params(btf, proto, 0)?, ret: None, owner: owner(module) };
     let ret = proto.referenced_type();
     if ret.kind() != BtfKind::Void {
         let ((kind, show), ty) = (scalar(&ret)?, Some(ret.type_id()));

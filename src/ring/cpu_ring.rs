@@ -4,7 +4,7 @@ use std::{ops::ControlFlow, os::fd::AsFd};
 
 use super::{
     array::Reading,
-    attr::{Attr, OutputEvent},
+    attr::{Attr, Event},
     budget::Left,
     forward::{Forward, Hand, Place},
     mapping::Mapping,
@@ -17,10 +17,12 @@ use crate::{
     record::Lost,
 };
 
-/// One output event and its ring.
+/// One event and its ring.
 pub(super) struct Ring {
     /// `None` of a mock.
-    pub event: Option<OutputEvent>,
+    pub event: Option<Event>,
+    /// What writes into the same ring and wakes for each record, where there is one.
+    pub prompt: Option<Event>,
     pub reader: Forward,
 }
 
@@ -33,25 +35,53 @@ impl Ring {
         reading: Reading,
         rings: usize,
     ) -> Result<Option<Ring>> {
-        let event = match attr.open(cpu) {
-            Ok(event) => event,
-            Err(e) if e.raw_os_error() == Some(libc::ENODEV) => return Ok(None),
-            Err(e) => return Err(explain_open(e, cpu, rings)),
+        let descriptors = attr.descriptors();
+        let open = |attr: Attr| match attr.open(cpu) {
+            Ok(event) => Ok(Some(event)),
+            Err(e) if e.raw_os_error() == Some(libc::ENODEV) => Ok(None),
+            Err(e) => Err(explain_open(e, attr.what.name(), cpu, rings, rings.saturating_mul(descriptors))),
         };
+        let Some(event) = open(attr)? else { return Ok(None) };
         let map = sys::Map::new(event.as_fd(), size).map_err(|e| explain_mmap(e, cpu, size, rings))?;
+        let failed = |doing: &str, e| {
+            let what = attr.what.name();
+            Error::caused(ErrorKind::Runtime, format!("{doing} {what} of CPU {cpu}"), e)
+        };
         let reader = Forward::new(cpu, Mapping::new(map, reading)?);
-        sys::enable(event.as_fd()).map_err(|e| {
-            Error::caused(ErrorKind::Runtime, format!("enabling the output event of CPU {cpu}"), e)
-        })?;
-        Ok(Some(Ring { event: Some(event), reader }))
+        event.enable().map_err(|e| failed("enabling", e))?;
+        let mut prompt = None;
+        if attr.prompt {
+            // The ring's watermark is that of the event that is mapped (`ring_buffer_attach` and `rb_alloc`,
+            // kernel/events), so that one is the event with a watermark.
+            let Some(second) = open(attr.for_each())? else { return Ok(None) };
+            second.write_into(&event).map_err(|e| failed("joining with another", e))?;
+            second.enable().map_err(|e| failed("enabling", e))?;
+            prompt = Some(second);
+        }
+        Ok(Some(Ring { event: Some(event), prompt, reader }))
+    }
+
+    /// The event that goes into the slot.
+    pub(super) fn writer(&self, prompt: bool) -> Option<&Event> {
+        self.prompt.as_ref().filter(|_| prompt).or(self.event.as_ref())
+    }
+
+    /// The ids that LOST records may say.
+    pub(super) fn ids(&self) -> impl Iterator<Item = u64> {
+        self.event.iter().chain(&self.prompt).filter_map(|event| event.id().ok())
+    }
+
+    /// What was lost, by the kernel's count: each event has its own.
+    pub(super) fn lost(&self) -> Option<u64> {
+        let more = self.prompt.as_ref().map_or(Some(0), Event::lost)?;
+        Some(self.event.as_ref()?.lost()? + more)
     }
 
     /// Of a ring that is read to its end and not written any more: what was lost after its last record. A LOST
     /// record tells that only before a record that follows, and none will.
     fn untold(&self) -> Option<Lost> {
-        let event = self.event.as_ref()?;
-        let lost = event.lost()?.checked_sub(self.reader.stats.lost).filter(|lost| *lost != 0)?;
-        Some(Lost { id: event.id().unwrap_or(0), lost, sample_id: None })
+        let lost = self.lost()?.checked_sub(self.reader.stats.lost).filter(|lost| *lost != 0)?;
+        Some(Lost { id: self.ids().next().unwrap_or(0), lost, sample_id: None })
     }
 }
 
@@ -85,7 +115,7 @@ impl CpuRing {
 
     #[cfg(any(test, feature = "test-utils"))]
     pub(super) fn mock(reader: Forward) -> CpuRing {
-        CpuRing::new(reader.cpu(), Some(Ring { event: None, reader }))
+        CpuRing::new(reader.cpu(), Some(Ring { event: None, prompt: None, reader }))
     }
 
     /// Drains the old rings, then the live one; closes old ones that are empty.
@@ -133,7 +163,7 @@ impl CpuRing {
     }
 
     pub(super) fn kernel_lost(&self) -> Option<u64> {
-        self.rings().try_fold(self.retired_lost?, |sum, ring| Some(sum + ring.event.as_ref()?.lost()?))
+        self.rings().try_fold(self.retired_lost?, |sum, ring| Some(sum + ring.lost()?))
     }
 
     pub(super) fn close(&mut self) {
@@ -145,7 +175,7 @@ impl CpuRing {
 
     fn retire(&mut self, ring: &Ring) {
         self.retired += &ring.reader.stats;
-        let lost = ring.event.as_ref().and_then(OutputEvent::lost);
+        let lost = ring.lost();
         self.retired_lost = self.retired_lost.zip(lost).map(|(sum, lost)| sum + lost);
     }
 

@@ -22,7 +22,7 @@ impl Set {
             let at = self.rings.binary_search_by_key(&cpu, |ring| ring.cpu);
             let online = online.contains(&cpu);
             if let (Ok(at), false) = (at, online) {
-                self.rings[at].away = true;
+                self.rings[at].away = !self.attr.what.outlasts_its_cpu();
             }
             let due = at.map_or(true, |at| self.rings[at].away || self.rings[at].live.is_none());
             if online && due && self.replace(cpu)? {

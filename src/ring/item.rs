@@ -16,7 +16,7 @@ pub struct Item<'a> {
     pub cpu: u32,
     /// Its position in that ring: the bytes ever written before it.
     pub position: u64,
-    /// The record as it lies in the ring; `None` of a corruption that is no record, and of a loss at the end of
+    /// The record as it lies in the ring; `None` of a corruption that is no record, of what was overwritten, and of a loss at the end of
     /// a ring that was replaced: the kernel's count told it.
     pub record: Option<Record<'a>>,
     /// What it is.
@@ -34,6 +34,9 @@ pub enum ItemKind<'a> {
     LostSamples(LostSamples),
     /// Bytes that are no record, given up.
     Corruption(Corruption),
+    /// Records stood before here that newer ones were written over, in a ring in overwrite mode: the ring does not
+    /// say how many.
+    Overwritten,
     /// Any other kind of record; [`Item::record`] is it.
     Other,
 }
@@ -112,7 +115,12 @@ impl<F: FnMut(Item<'_>) -> ControlFlow<()>> Items<F> {
 }
 
 /// Whatever is not a good sample.
-fn tell(format: &SampleFormat, stats: &mut Stats, place: Place, record: &Record<'_>) -> ItemKind<'static> {
+pub(super) fn tell(
+    format: &SampleFormat,
+    stats: &mut Stats,
+    place: Place,
+    record: &Record<'_>,
+) -> ItemKind<'static> {
     let told = match record.header.kind {
         kind::SAMPLE => None,
         kind::LOST => format.lost(record).map(|lost| {

@@ -57,6 +57,46 @@ unsafe impl Send for Mapping {}
 // SAFETY: `&Mapping` only reads: its own fields, and bytes that nobody writes while they are lent (see `unread`).
 unsafe impl Sync for Mapping {}
 
+/// The memory of a ring in overwrite mode. Nothing of it is ever lent, since the kernel asks nobody before it writes.
+pub(super) struct Window {
+    _map: Map,
+    data_head: NonNull<u64>,
+    data: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: as of `Mapping`; all accesses are atomic or volatile reads.
+unsafe impl Send for Window {}
+// SAFETY: as above.
+unsafe impl Sync for Window {}
+
+impl Window {
+    /// Takes over a perf event's mapping, read only.
+    pub(super) fn new(map: Map) -> Result<Window> {
+        let Parts { data_head, data, size, .. } = map.parts()?;
+        Ok(Window { _map: map, data_head, data, size })
+    }
+
+    /// `data_head` now: of a ring that is written backward, the position of the newest record.
+    pub(super) fn head(&self) -> u64 {
+        // SAFETY: the field lies in `_map`, 8-aligned, as long as `self`; an atomic load writes nothing, which a
+        // mapping that is read only asks for. Acquire as in `Mapping::snapshot`.
+        unsafe { AtomicU64::from_ptr(self.data_head.as_ptr()) }.load(Ordering::Acquire)
+    }
+
+    /// The data as they are now.
+    pub(super) fn copy(&self) -> Vec<u8> {
+        let words = (0..self.size / 8).flat_map(|word| {
+            // SAFETY: eight aligned bytes below `size`, which `_map` keeps alive. The kernel may be writing them: the
+            // read is volatile, once, and any bytes make a u64.
+            unsafe { self.data.cast::<u64>().add(word).read_volatile() }.to_ne_bytes()
+        });
+        let mut bytes = Vec::with_capacity(self.size);
+        bytes.extend(words);
+        bytes
+    }
+}
+
 /// `data_head` says what cannot be.
 pub(super) struct Impossible {
     pub head: u64,

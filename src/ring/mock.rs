@@ -184,6 +184,34 @@ impl Producer {
     }
 }
 
+/// The kernel's side of a ring in overwrite mode, written backward, and its memory.
+pub struct Overwrite {
+    /// The ring's data, by offset.
+    pub data: Vec<u8>,
+    /// The position of the newest record; it only falls.
+    pub head: u64,
+}
+
+impl Overwrite {
+    /// A ring of `size` bytes, a power of two from 8, that begins at `start`, a multiple of 8.
+    pub fn new(size: usize, start: u64) -> Overwrite {
+        assert!(size.is_power_of_two() && size >= 8 && start.is_multiple_of(8), "no ring of {size} bytes");
+        Overwrite { data: vec![0; size], head: start }
+    }
+
+    /// A record of any kind over whatever is there; `body` is padded with zeros to a multiple of eight.
+    pub fn record(&mut self, kind: u32, body: &[u8]) {
+        let size = 8 + body.len().next_multiple_of(8);
+        let header = Header { kind, misc: 0, size: u16::try_from(size).expect("a record below 64 KiB") };
+        self.head = self.head.wrapping_sub(size as u64);
+        let bytes = header.to_bytes().into_iter().chain(body.iter().copied()).chain(std::iter::repeat(0));
+        for (at, byte) in (0_u64..).zip(bytes.take(size)) {
+            let offset = self.head.wrapping_add(at) as usize & (self.data.len() - 1);
+            self.data[offset] = byte;
+        }
+    }
+}
+
 /// Both sides of a ring. Take it apart to give the producer to a thread.
 pub struct Mock {
     /// The kernel's side.

@@ -13,7 +13,7 @@
 //!                commit ──►
 //! ```
 //!
-//! [`Set`] holds a ring for each CPU; `Forward` reads one; `Mapping` lends its bytes. A drain loads
+//! [`Set`] holds a ring for each CPU; [`Sideband`] those of what becomes of tasks; `Forward` reads one; `Mapping` lends its bytes. A drain loads
 //! `data_head` once, hands over what is below it, and commits every eighth of the ring, at the end, and when the
 //! handler panics.
 //!
@@ -25,10 +25,12 @@
 
 mod array;
 mod attr;
+pub mod backward;
 mod budget;
 mod cpu_ring;
 pub mod cpus;
 mod entry;
+mod flight;
 mod forward;
 #[cfg(any(test, feature = "test-utils"))]
 mod heap;
@@ -38,7 +40,10 @@ mod mapping;
 #[cfg(any(test, feature = "test-utils"))]
 pub mod mock;
 mod options;
+mod prompt;
+mod run;
 mod set;
+pub mod sideband;
 pub mod size;
 mod slots;
 mod stats;
@@ -48,10 +53,13 @@ mod wake;
 pub use array::Array;
 pub use budget::{Budget, Drained};
 pub use entry::{Corruption, CorruptionCause, Entry};
+pub use flight::{Flight, Snapshot};
 pub use forward::Forward;
 pub use item::{Item, ItemKind};
 pub use options::Options;
+pub use run::{RawRun, Run};
 pub use set::Set;
+pub use sideband::{Sideband, TaskRecord};
 pub use size::lockable;
 pub use stats::Stats;
 pub use sys::wait_for_programs;

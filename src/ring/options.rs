@@ -1,7 +1,7 @@
 //! What a set of rings is opened with.
 
 use super::{
-    attr::Attr,
+    attr::{Attr, What},
     size::{check_raw, round},
     wake::Wake,
 };
@@ -65,6 +65,12 @@ impl Options {
             .with_help(format!("the fields that can be read are {READABLE:#x}")));
         }
         check_raw(self.max_raw, size, &format)?;
-        Ok(Attr { format, wake: self.wake.rule(size, &format, self.max_raw)? })
+        Ok(Attr {
+            what: What::Output,
+            format,
+            wake: self.wake.rule(size, &format, self.max_raw)?,
+            prompt: false,
+            backward: false,
+        })
     }
 }

@@ -15,9 +15,11 @@ use super::{
     forward::Hand,
     item::{Entries, Items},
     options::Options,
+    run::{Run, Runs},
     size::round,
     slots::Slots,
     stats::Stats,
+    wake::Wake,
 };
 use crate::{
     error::{Error, Result},
@@ -31,7 +33,11 @@ pub struct Set {
     pub(super) size: usize,
     pub(super) attr: Attr,
     pub(super) reading: Reading,
-    slots: Option<Slots>,
+    pub(super) slots: Option<Slots>,
+    /// The events that wake for each record stand in the slots.
+    pub(super) prompt: bool,
+    /// Slots are not written any more to change that.
+    pub(super) settled: bool,
     /// The CPUs that are to have a ring whenever they are online.
     pub(super) wanted: Vec<u32>,
     /// By CPU, ascending.
@@ -58,7 +64,14 @@ impl Set {
     /// the kernel or a limit refuses (EACCES, EMFILE, EPERM by mlock limits; [`lockable`](super::lockable) says
     /// what would fit).
     pub fn open(options: &Options, array: Option<Array<'_>>) -> Result<Set> {
-        let (size, attr) = (round(options.size)?, options.attr()?);
+        let by_latency = matches!(options.wake, Wake::Latency(_));
+        let prompt = by_latency && array.is_some_and(Array::ours);
+        Set::with(options, Attr { prompt, ..options.attr()? }, array)
+    }
+
+    /// As [`Set::open`], of any kind of event.
+    pub(super) fn with(options: &Options, attr: Attr, array: Option<Array<'_>>) -> Result<Set> {
+        let size = round(options.size)?;
         let possible = cpus::possible()?;
         let wanted = match &options.cpus {
             None => possible,
@@ -76,7 +89,9 @@ impl Set {
         let slots = array.map(|array| Slots::new(array.fd())).transpose()?;
         let reading = array.map_or(Reading::ByReference, Array::reading);
         let options = options.clone();
-        let mut set = Set { options, size, attr, reading, slots, wanted, rings: Vec::new(), start: 0 };
+        let rings = Vec::new();
+        let (prompt, settled) = (false, false);
+        let mut set = Set { options, size, attr, reading, slots, prompt, settled, wanted, rings, start: 0 };
         let online = cpus::online()?;
         let rings = set.wanted.iter().filter(|cpu| online.contains(cpu)).count();
         for cpu in set.wanted.clone() {
@@ -95,13 +110,18 @@ impl Set {
     /// A set of rings that have no kernel: see [`mock`](super::mock).
     #[cfg(any(test, feature = "test-utils"))]
     pub fn of_mocks(options: &Options, rings: Vec<super::Forward>) -> Result<Set> {
-        let attr = options.attr()?;
+        Ok(Set::mocked(options, options.attr()?, rings))
+    }
+
+    #[cfg(any(test, feature = "test-utils"))]
+    pub(super) fn mocked(options: &Options, attr: Attr, rings: Vec<super::Forward>) -> Set {
         let mut rings: Vec<CpuRing> = rings.into_iter().map(CpuRing::mock).collect();
         rings.sort_by_key(|ring| ring.cpu);
         let wanted = rings.iter().map(|ring| ring.cpu).collect();
         let (options, size) = (options.clone(), options.size);
         let reading = Reading::ByReference;
-        Ok(Set { options, size, attr, reading, slots: None, wanted, rings, start: 0 })
+        let (slots, prompt, settled) = (None, false, false);
+        Set { options, size, attr, reading, slots, prompt, settled, wanted, rings, start: 0 }
     }
 
     /// The rings again, to be drained by hand or damaged.
@@ -175,6 +195,12 @@ impl Set {
         self.walk(None, budget, &mut Entries(f))
     }
 
+    /// As [`Set::drain`], but samples that are alike and lie in one piece come together: for those who hand bytes on
+    /// in blocks, or add up what each sample holds. A budget of time is looked at once a run.
+    pub fn drain_runs(&mut self, budget: Budget, f: impl FnMut(Run<'_>) -> ControlFlow<()>) -> Drained {
+        self.walk(None, budget, &mut Runs { format: self.attr.format, f })
+    }
+
     fn walk(&mut self, only: Option<u32>, budget: Budget, hand: &mut impl Hand) -> Drained {
         let mut left = Left::new(budget);
         let mut stopped = false;
@@ -207,9 +233,10 @@ impl Set {
         self.ring(cpu)?.kernel_lost()
     }
 
-    /// The id of the live output event of `cpu`: what LOST records and `PERF_SAMPLE_IDENTIFIER` call it.
-    pub fn event_id(&self, cpu: u32) -> Option<u64> {
-        self.ring(cpu)?.live.as_ref()?.event.as_ref()?.id().ok()
+    /// The ids of the live output events of `cpu`, two where the wake rule follows the rate: what LOST records
+    /// and `PERF_SAMPLE_IDENTIFIER` call them.
+    pub fn event_ids(&self, cpu: u32) -> impl Iterator<Item = u64> {
+        self.ring(cpu).and_then(|ring| ring.live.as_ref()).into_iter().flat_map(Ring::ids)
     }
 
     /// Stops (or goes on) writing into the ring of `cpu` (`PERF_EVENT_IOC_PAUSE_OUTPUT`): outputs are lost
@@ -263,7 +290,7 @@ impl Set {
     }
 
     pub(super) fn put(&self, cpu: u32) -> Result<()> {
-        let event = self.ring(cpu).and_then(|ring| ring.live.as_ref()?.event.as_ref());
+        let event = self.ring(cpu).and_then(|ring| ring.live.as_ref()?.writer(self.prompt));
         match (&self.slots, event) {
             (Some(slots), Some(event)) => slots.put(cpu, event.as_fd()),
             _ => Ok(()),

@@ -146,13 +146,14 @@ pub(super) fn explain_mmap(e: io::Error, cpu: u32, size: usize, rings: usize) ->
     }
 }
 
-/// Why perf_event_open(2) of an output event failed, and the way out. `wanted`: how many descriptors in all.
-pub(super) fn explain_open(e: io::Error, cpu: u32, wanted: usize) -> Error {
+/// Why perf_event_open(2) of `what` failed, and the way out. `rings` rings in all need `wanted`
+/// descriptors.
+pub(super) fn explain_open(e: io::Error, what: &str, cpu: u32, rings: usize, wanted: usize) -> Error {
     let code = e.raw_os_error();
-    let error = Error::caused(ErrorKind::Precondition, format!("opening an output event on CPU {cpu}"), e);
+    let error = Error::caused(ErrorKind::Precondition, format!("opening {what} on CPU {cpu}"), e);
     match code {
         Some(libc::EMFILE) => error.with_help(format!(
-            "{wanted} rings need {wanted} descriptors, and this process may have {} (RLIMIT_NOFILE, ulimit -n)",
+            "{rings} rings need {wanted} descriptors, and this process may have {} (RLIMIT_NOFILE, ulimit -n)",
             sys::file_limit().map_or("no limit".into(), |n| n.to_string()),
         )),
         Some(libc::EACCES | libc::EPERM) => {

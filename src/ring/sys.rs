@@ -19,13 +19,19 @@ use perf_event_open_sys::{
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Opens `attr` on `cpu` for every process. Needs CAP_PERFMON or CAP_SYS_ADMIN, or a `perf_event_paranoid` below 1.
-pub(super) fn perf_event_open(attr: &mut perf_event_attr, cpu: u32) -> io::Result<OwnedFd> {
-    let cpu = c_int::try_from(cpu).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+/// Opens `attr` on `cpu` for one process, or for every process: that needs CAP_PERFMON or CAP_SYS_ADMIN, or a
+/// `perf_event_paranoid` below 1.
+pub(super) fn perf_event_open(
+    attr: &mut perf_event_attr,
+    process: Option<u32>,
+    cpu: u32,
+) -> io::Result<OwnedFd> {
+    let number = |n| c_int::try_from(n).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL));
+    let (cpu, process) = (number(cpu)?, process.map_or(Ok(-1), number)?);
     // SAFETY: `attr` is a whole perf_event_attr whose `size` is its own (attr.rs), which the kernel copies;
     // it writes back at most `size` (E2BIG, `perf_copy_attr`, kernel/events/core.c).
     let fd = unsafe {
-        perf_event_open_sys::perf_event_open(attr, -1, cpu, -1, c_ulong::from(PERF_FLAG_FD_CLOEXEC))
+        perf_event_open_sys::perf_event_open(attr, process, cpu, -1, c_ulong::from(PERF_FLAG_FD_CLOEXEC))
     };
     if fd < 0 {
         return Err(io::Error::last_os_error());
@@ -38,6 +44,12 @@ pub(super) fn perf_event_open(attr: &mut perf_event_attr, cpu: u32) -> io::Resul
 pub(super) fn enable(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the ioctl takes no pointer.
     check(unsafe { ioctls::ENABLE(fd.as_raw_fd(), 0) })
+}
+
+/// Has the outputs of `fd` go into the ring of `into`, an event of the same CPU and clock that is mapped.
+pub(super) fn set_output(fd: BorrowedFd<'_>, into: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the ioctl takes a descriptor by value.
+    check(unsafe { ioctls::SET_OUTPUT(fd.as_raw_fd(), into.as_raw_fd()) })
 }
 
 /// The event's id: what LOST records call it.
@@ -84,11 +96,19 @@ pub(super) struct Map {
 impl Map {
     /// Maps `data` bytes of data, 2^n pages, to be read and given back: a forward ring.
     pub(super) fn new(fd: BorrowedFd<'_>, data: usize) -> io::Result<Map> {
+        // PROT_WRITE is what makes the kernel heed `data_tail` (`perf_mmap`, kernel/events/core.c).
+        Map::with(fd, data, libc::PROT_READ | libc::PROT_WRITE)
+    }
+
+    /// As [`Map::new`], to be read only: a ring in overwrite mode.
+    pub(super) fn overwrite(fd: BorrowedFd<'_>, data: usize) -> io::Result<Map> {
+        Map::with(fd, data, libc::PROT_READ)
+    }
+
+    fn with(fd: BorrowedFd<'_>, data: usize, prot: c_int) -> io::Result<Map> {
         let page = page_size();
         let len = data.checked_add(page).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
-        // PROT_WRITE is what makes the kernel heed `data_tail` (`perf_mmap`, kernel/events/core.c: without
-        // it the ring is in overwrite mode).
-        let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        let flags = libc::MAP_SHARED;
         // SAFETY: a new mapping at a place of the kernel's choosing touches no memory of ours.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), len, prot, flags, fd.as_raw_fd(), 0) };
         if base == libc::MAP_FAILED {

@@ -13,8 +13,9 @@ use crate::{
 /// A wake-up costs more than a thousand records: state how old a record may grow, and no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
-    /// No record is to wait longer than this: the kernel wakes us at a quarter of a ring, and whoever polls
-    /// sweeps all rings in this interval.
+    /// No record is to wait longer than this: whoever polls sweeps all rings in this interval. The kernel wakes us
+    /// at a quarter of a ring, or, while few records come, for each: see
+    /// [`Set::set_prompt`](super::Set::set_prompt).
     Latency(Duration),
     /// Every so many records (`wakeup_events`); 1 wakes for each. A number that never fits into the ring
     /// wakes at half of it.

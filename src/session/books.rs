@@ -1,6 +1,6 @@
 //! The ledger of a session put together, and its identities checked.
 
-use super::{Marks, Session, books_foreign as foreign};
+use super::{Marks, Session, books_foreign as foreign, reader::Reader};
 use crate::{
     ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
     probe::{Attached, Loaded, Probes},
@@ -48,15 +48,17 @@ fn cpus(probes: &Probes) -> impl Iterator<Item = u32> + use<> {
     0..probes.possible_cpus()
 }
 
-/// A CPU's accounts over all probes, our own programs included.
+/// A CPU's accounts over all probes, our own programs and the records that events share included.
 fn whole_cpu(session: &Session, cpu: u32) -> Accounts {
-    (0..session.probes.ids()).map(|id| session.probes.accounts(cpu, id)).sum()
+    let mut all: Accounts = (0..session.probes.ids()).map(|id| session.probes.accounts(cpu, id)).sum();
+    all += session.probes.records(cpu);
+    all
 }
 
 /// One CPU's line; `None` of a CPU that has no ring and on which nothing ever fired.
 fn cpu_report(session: &Session, cpu: u32) -> Option<CpuReport> {
     let accounts = whole_cpu(session, cpu);
-    let stats = session.rings.stats(cpu);
+    let stats = session.ring_stats(cpu);
     if accounts == Accounts::default() && stats.is_none() {
         return None;
     }
@@ -69,8 +71,8 @@ fn cpu_report(session: &Session, cpu: u32) -> Option<CpuReport> {
         holes: reader.stream.holes(),
         enospc: accounts.failed.enospc,
         lost: stats.lost + stats.untold,
-        kernel_lost: session.rings.kernel_lost(cpu),
-        overwritten: 0,
+        kernel_lost: session.ring_lost(cpu),
+        overwritten: reader.stream.overwritten(),
         faulty: reader.faulty,
         undecoded: reader.undecoded,
         corruptions: stats.corruptions,
@@ -92,6 +94,9 @@ pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity>
         tail(session, marks),
         corruption(report),
     ];
+    if session.probes.gathers() {
+        all.push(gathered(session, report));
+    }
     foreign::check(&mut all, &report.feeds, session.options.probes > 0);
     if session.options.count_runs {
         all.push(runs(&session.probes));
@@ -100,11 +105,15 @@ pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity>
 }
 
 pub(super) fn accounts(probes: &Probes) -> Identity {
-    let mut identity = Identity::new("accounts", "fired = filtered + stored + tallied + emitted + failed");
+    let says = match probes.gathers() {
+        true => "fired = filtered + stored + gathered + emitted + failed",
+        false => "fired = filtered + stored + tallied + emitted + failed",
+    };
+    let mut identity = Identity::new("accounts", says);
     for cpu in cpus(probes) {
         for id in 0..probes.ids() {
             let a = probes.accounts(cpu, id);
-            let ended = a.filtered + a.stored + a.tallied + a.emitted + a.failed.total();
+            let ended = a.filtered + a.stored + a.tallied + a.gathered + a.emitted + a.failed.total();
             identity.check(format_args!("probe {id} on cpu {cpu}"), a.fired, ended);
         }
     }
@@ -143,10 +152,10 @@ fn lost(session: &Session, report: &Report, marks: &Marks) -> Identity {
                 identity.check(format_args!("{place}, ENOSPC and PERF_FORMAT_LOST"), cpu.enospc, kernel)
             }
             // Without a ring there is nothing that the kernel could count.
-            None if session.rings.stats(cpu.cpu).is_none() && cpu.enospc == 0 => {}
+            None if session.ring_stats(cpu.cpu).is_none() && cpu.enospc == 0 => {}
             None => identity.unknown(format!("{place}: this kernel does not count what it lost")),
         }
-        let replaced = session.rings.stats(cpu.cpu).is_some_and(|stats| stats.replaced > 0);
+        let replaced = session.ring_stats(cpu.cpu).is_some_and(|stats| stats.replaced > 0);
         if cpu.lost < cpu.enospc && replaced && cpu.kernel_lost.is_none() {
             let untold = cpu.enospc - cpu.lost;
             identity.unknown(format!("{place}: a ring that was replaced may have lost the {untold} untold"));
@@ -168,33 +177,76 @@ fn lost(session: &Session, report: &Report, marks: &Marks) -> Identity {
 fn records(session: &Session, report: &Report) -> Identity {
     let mut identity = Identity::new("records", "emitted = decoded + end markers + overwritten");
     for cpu in &report.cpus {
-        let markers = session.readers.get(cpu.cpu as usize).map_or(0, |r| r.markers);
-        let read = cpu.decoded + markers + cpu.overwritten;
+        let of = |count: fn(&Reader) -> u64| session.readers.get(cpu.cpu as usize).map_or(0, count);
+        // Of events that share a record, the record.
+        let alone = cpu.decoded - of(|r| r.unshared) + of(|r| r.shared);
+        let read = alone + of(|r| r.markers) + cpu.overwritten;
+        if let Some(failed) = among_overwritten(session, cpu) {
+            identity.unknown(failed);
+            continue;
+        }
         identity.check(format_args!("cpu {}", cpu.cpu), cpu.emitted, read);
     }
     identity
 }
 
+/// Attempts that failed among records that were overwritten have no hole of their own, and a number tells nobody which
+/// of the two it was.
+fn among_overwritten(session: &Session, cpu: &CpuReport) -> Option<String> {
+    let probes = (0..session.probes.ids()).filter(|&id| id != Probes::OWN);
+    let failed: u64 = probes.map(|id| session.probes.accounts(cpu.cpu, id).failed.attempts()).sum();
+    (cpu.overwritten > 0 && failed > cpu.holes).then(|| {
+        format!("cpu {}: {failed} attempts failed, some of them among what was overwritten", cpu.cpu)
+    })
+}
+
 fn sequence(session: &Session, report: &Report) -> Identity {
-    let mut identity = Identity::new("sequence", "events + holes = attempts; holes = failed attempts");
+    let mut identity =
+        Identity::new("sequence", "events + holes + overwritten = attempts; holes = failed attempts");
     for cpu in &report.cpus {
         let probes = (0..session.probes.ids()).filter(|&id| id != Probes::OWN);
         let a: Accounts = probes.map(|id| session.probes.accounts(cpu.cpu, id)).sum();
         let place = format!("cpu {}", cpu.cpu);
         identity.check(
-            format_args!("{place}, events + holes and attempts"),
-            cpu.decoded + cpu.holes,
-            a.emitted + a.failed.attempts(),
+            format_args!("{place}, events + holes + overwritten and attempts"),
+            cpu.decoded + cpu.holes + cpu.overwritten,
+            a.emitted + a.failed.attempts() + a.sent + a.unsent,
         );
-        identity.check(format_args!("{place}, holes and failed attempts"), cpu.holes, a.failed.attempts());
+        match among_overwritten(session, cpu) {
+            Some(failed) => identity.unknown(failed),
+            None => {
+                let failed = a.failed.attempts() + a.unsent;
+                identity.check(format_args!("{place}, holes and failed attempts"), cpu.holes, failed);
+            }
+        }
         // An end marker may be lost as well, which takes no number.
         let unplaced = session.readers.get(cpu.cpu as usize).map_or(0, |r| r.stream.unplaced());
         let own = session.probes.accounts(cpu.cpu, Probes::OWN).failed.enospc;
         let marked = session.readers.get(cpu.cpu as usize).is_some_and(|r| r.markers > 0);
         // Where no marker arrived, nothing need have told its loss; `tail` says so.
-        if marked || unplaced > own {
+        // Where events share records, one LOST record can tell of our own and of theirs.
+        if (marked && !session.probes.gathers()) || unplaced > own {
             identity.check(format_args!("{place}, losses told without a hole"), unplaced, own);
         }
+    }
+    identity
+}
+
+/// Of events that share records.
+fn gathered(session: &Session, report: &Report) -> Identity {
+    let mut identity =
+        Identity::new("gathered", "gathered = in records emitted + in records failed + held; emitted = read");
+    for cpu in &report.cpus {
+        let probes = &session.probes;
+        let a: Accounts = (0..probes.ids()).map(|id| probes.accounts(cpu.cpu, id)).sum();
+        let held = probes.held(cpu.cpu);
+        let place = format!("cpu {}", cpu.cpu);
+        identity.check(&place, a.gathered, a.sent + a.unsent + held);
+        if held > 0 {
+            identity.fail(format!("{place}: {held} events are still held: it went offline with them"));
+        }
+        let read = session.readers.get(cpu.cpu as usize).map_or(0, |r| r.unshared);
+        identity.check(format_args!("{place}, in records emitted and read"), a.sent, read);
     }
     identity
 }

@@ -21,6 +21,13 @@ use crate::{
     sink::Sink,
 };
 
+/// A map that is pinned, and so is others' as well.
+#[derive(Clone, Copy)]
+pub struct Pin {
+    /// Slots that somebody else has filled are taken.
+    pub steal: bool,
+}
+
 /// One map that is read.
 pub struct Feed {
     /// The map's name.
@@ -49,7 +56,7 @@ enum Source {
 
 impl Feed {
     /// Puts rings into the slots of a map, or takes its ringbuf. Slots that somebody else has filled are refused
-    /// unless `steal`; their reader gets nothing any more then.
+    /// unless they are to be stolen; their reader gets nothing any more then.
     ///
     /// # Errors
     ///
@@ -59,7 +66,7 @@ impl Feed {
         spec: String,
         level: u8,
         rings: &ring::Options,
-        steal: bool,
+        pin: Option<Pin>,
     ) -> Result<Feed> {
         let ForeignMap { name, shapes, how, reading } = map;
         let kind = if matches!(reading, MapReading::Array(..)) { "perf event array" } else { "ringbuf" };
@@ -73,7 +80,7 @@ impl Feed {
                     None => ring::cpus::possible()?.into_iter().filter(within).collect(),
                 };
                 let marker = Marker::new(fd.as_fd(), RandomState::new().hash_one(std::process::id()))?;
-                if !steal {
+                if !pin.is_some_and(|pin| pin.steal) {
                     all_free(&marker, &cpus, &name, &spec)?;
                 }
                 let options = ring::Options {
@@ -82,7 +89,10 @@ impl Feed {
                     max_raw: 0,
                     ..rings.clone()
                 };
-                Source::Rings(Set::open(&options, Some(Array::foreign(fd.as_fd())))?, marker)
+                let array = Array::foreign(fd.as_fd());
+                // Another may take the slots of a pinned map at any time, and is to keep them.
+                let array = if pin.is_some() { array.shared() } else { array };
+                Source::Rings(Set::open(&options, Some(array))?, marker)
             }
         };
         let lanes = match &source {
@@ -93,7 +103,7 @@ impl Feed {
         };
         let lanes = vec![Lane::default(); lanes];
         let tail = Tail::Derived("the session is running".into());
-        let (pinned, told) = (false, Vec::new());
+        let (pinned, told) = (pin.is_some(), Vec::new());
         Ok(Feed { map: name, spec, how, attached, pinned, shapes, level, source, lanes, told, tail })
     }
 
@@ -112,6 +122,14 @@ impl Feed {
         match &self.source {
             Source::Rings(set, _) => set.fds().map(|(_, fd)| fd).collect(),
             Source::Ringbuf(ringbuf) => vec![ringbuf.as_fd()],
+        }
+    }
+
+    /// Changes the wake rule of its rings; see [`Set::set_prompt`].
+    pub fn set_prompt(&mut self, prompt: bool) -> Result<()> {
+        match &mut self.source {
+            Source::Rings(set, _) => set.set_prompt(prompt).map(drop),
+            Source::Ringbuf(_) => Ok(()),
         }
     }
 

@@ -2,7 +2,12 @@
 
 use std::{os::fd::BorrowedFd, path::Path};
 
-use super::{Session, feed::Feed, lane::Way, take::Quota};
+use super::{
+    Session,
+    feed::{Feed, Pin},
+    lane::Way,
+    take::Quota,
+};
 use crate::{
     Error, Result,
     ledger::FeedReport,
@@ -53,19 +58,23 @@ impl Session {
         let map = foreign::pinned(path, event, btf)?;
         let spec = format!("map:{}", path.display());
         let level = self.level(0)?;
-        let mut feed = Feed::open(map, spec, level, &self.options.rings, steal)?;
-        feed.pinned = true;
+        let pin = Some(Pin { steal });
+        let feed = Feed::open(map, spec, level, &self.options.rings, pin)?;
         self.add(vec![feed]);
         Ok(())
     }
 
     pub(super) fn attach_object(&mut self, spec: &Spec) -> Result<()> {
+        if self.options.flight.is_some() {
+            return Err(Error::usage(format!("{spec}: rings in overwrite mode are our own programs' only"))
+                .with_help("trace objects in a session of their own, without a flight"));
+        }
         let possible = self.probes.possible_cpus() as usize;
         let (mut object, maps) = ForeignObject::load(spec, &self.options.objects, possible)?;
         let mut feeds = Vec::with_capacity(maps.len());
         for map in maps {
             let level = self.level(feeds.len())?;
-            feeds.push(Feed::open(map, spec.to_string(), level, &self.options.rings, false)?);
+            feeds.push(Feed::open(map, spec.to_string(), level, &self.options.rings, None)?);
         }
         object.attach()?;
         self.foreign.objects.push((spec.clone(), object));
@@ -135,9 +144,11 @@ impl Session {
         Ok(())
     }
 
-    /// What to poll beside [`Session::rings`]: descriptors of rings and ringbufs of programs that are not ours.
-    pub fn foreign_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.foreign.feeds.iter().flat_map(Feed::fds)
+    /// What to poll beside [`Session::rings`]: side-band rings, and rings and ringbufs of programs that are not
+    /// ours.
+    pub fn further_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let sideband = self.sideband().into_iter().flat_map(|s| s.fds().map(|(_, fd)| fd));
+        sideband.chain(self.foreign.feeds.iter().flat_map(Feed::fds))
     }
 }
 
@@ -182,6 +193,10 @@ impl Foreign {
             sum.stopped |= drained.stopped;
         }
         Ok(sum)
+    }
+
+    pub fn set_prompt(&mut self, prompt: bool) -> Result<()> {
+        self.feeds.iter_mut().try_for_each(|feed| feed.set_prompt(prompt))
     }
 
     pub fn rescan(&mut self) -> Result<usize> {

@@ -38,6 +38,11 @@ impl Host {
     }
 }
 
+/// CLOCK_MONOTONIC now.
+pub fn monotonic() -> u64 {
+    nanoseconds(ClockId::CLOCK_MONOTONIC)
+}
+
 fn nanoseconds(clock: ClockId) -> u64 {
     clock_gettime(clock).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }

@@ -98,7 +98,7 @@ impl Taker<'_, '_, '_> {
                 );
                 self.way.sink.note(&Note::Error(&text))
             }
-            ItemKind::LostSamples(_) | ItemKind::Other => Ok(()),
+            ItemKind::LostSamples(_) | ItemKind::Overwritten | ItemKind::Other => Ok(()),
         }
     }
 

@@ -22,8 +22,10 @@ pub mod arrays;
 mod books;
 mod books_foreign;
 mod feed;
+mod flight;
 mod foreign;
 mod host;
+mod hotplug;
 mod lane;
 mod reader;
 pub mod stat;
@@ -43,19 +45,14 @@ use crate::{
     Error, Result,
     ledger::{Report, Tail},
     probe::{self, Filter, Found, MAX_RAW, Outcome, Probes, Provider, Spec, foreign::Settings},
-    ring::{self, Budget, Drained, Set},
-    sink::{Header, Note, Probe, Sink},
+    ring::{self, Budget, Drained, Set, Sideband, sideband},
+    sink::{Header, Probe, Sink},
 };
 
 pub use self::foreign::FeedInfo;
 
-/// How often the accounts are looked at for CPUs that came or went.
-const CPU_CHECK: Duration = Duration::from_millis(50);
 /// The errno of a bpf(2) call without rights.
 const EPERM: i32 = nix::errno::Errno::EPERM as i32;
-/// How often the mask of online CPUs is read.
-const CPU_RESCAN: Duration = Duration::from_secs(1);
-
 /// What a session is prepared with.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -65,6 +62,14 @@ pub struct Options {
     pub filter: Filter,
     /// The most probes that will be attached, objects not counted; with none, no rings of ours are opened.
     pub probes: usize,
+    /// Up to so many events of a CPU share a record, from 1 to [`Probes::GATHERED`]: that costs a traced call some
+    /// 200 ns less where events come fast, as the helper that outputs is what one costs most. An event waits for its
+    /// record to be full, at most as long as the rings' latency says, and keeps its own time. 1: each has its own.
+    pub gather: u32,
+    /// Side-band records, where the sink wants them: what becomes of tasks.
+    pub sideband: Option<sideband::Options>,
+    /// The rings of our own programs are in overwrite mode: nothing is read of them but by [`Session::snapshot`].
+    pub flight: Option<Flight>,
     /// What is said of users' objects.
     pub objects: Settings,
     /// The sink gets this many events, and no more.
@@ -82,12 +87,22 @@ impl Default for Options {
             rings: ring::Options::default(),
             filter: Filter::default(),
             probes: 64,
+            gather: 1,
+            sideband: None,
+            flight: None,
             objects: Settings::default(),
             limit: None,
             stop_bound: Duration::from_secs(2),
             count_runs: false,
         }
     }
+}
+
+/// What a snapshot is of, where rings are in overwrite mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flight {
+    /// Events that are older are not handed on; all that are in the rings are, where `None`.
+    pub window: Option<Duration>,
 }
 
 /// A running trace.
@@ -97,6 +112,9 @@ impl Default for Options {
 pub struct Session {
     probes: Probes,
     rings: Set,
+    /// In place of `rings`, which are none then.
+    flight: Option<ring::Flight>,
+    sideband: Option<Sideband>,
     /// By CPU, every possible one.
     readers: Vec<Reader>,
     foreign: foreign::Foreign,
@@ -106,6 +124,7 @@ pub struct Session {
     started: Instant,
     cpus_checked: Instant,
     cpus_rescanned: Instant,
+    put_out: Instant,
     generation: u64,
     ring_refused: bool,
     report: Option<Report>,
@@ -123,25 +142,36 @@ impl Session {
     pub fn prepare(mut options: Options) -> Result<Session> {
         options.rings.max_raw = MAX_RAW;
         options.filter.cpus = options.rings.cpus.clone();
-        let probes = Probes::open(options.filter.clone(), options.probes, options.count_runs, None)?;
-        let own = match options.probes {
-            0 => ring::Options { cpus: Some(Vec::new()), ..options.rings.clone() },
-            _ => options.rings.clone(),
+        if options.gather > 1 && options.flight.is_some() {
+            return Err(Error::usage("events that share records are no matter for rings in overwrite mode")
+                .with_help("leave --gather out: what is overwritten costs a traced call no wake-up anyway"));
+        }
+        let probes =
+            Probes::open(options.filter.clone(), options.probes, options.count_runs, None, options.gather)?;
+        let none = ring::Options { cpus: Some(Vec::new()), ..options.rings.clone() };
+        let own = if options.probes == 0 || options.flight.is_some() { &none } else { &options.rings };
+        let rings = Set::open(own, Some(arrays::of_probes(&probes)))?;
+        let flight = match &options.flight {
+            Some(_) => Some(ring::Flight::open(&options.rings, arrays::of_probes(&probes))?),
+            None => None,
         };
-        let rings = Set::open(&own, Some(arrays::of_probes(&probes)))?;
-        let readers = (0..probes.possible_cpus()).map(Reader::new).collect();
+        let sideband = options.sideband.as_ref().map(Sideband::open).transpose()?;
+        let readers = (0..probes.possible_cpus()).map(|cpu| Reader::new(cpu, probes.gathers())).collect();
         let now = Instant::now();
         Ok(Session {
             probes,
             rings,
+            flight,
+            sideband,
             readers,
             foreign: foreign::Foreign::default(),
-            quota: Quota { limit: options.limit, delivered: 0 },
+            quota: Quota { limit: options.limit, delivered: 0, since: 0 },
             options,
             host: Host::read(),
             started: now,
             cpus_checked: now,
             cpus_rescanned: now,
+            put_out: now,
             generation: 0,
             ring_refused: false,
             report: None,
@@ -207,6 +237,26 @@ impl Session {
         &mut self.rings
     }
 
+    /// The side-band rings, where there are any: their ids and what they lost.
+    pub fn sideband(&self) -> Option<&Sideband> {
+        self.sideband.as_ref()
+    }
+
+    /// Has the kernel wake whoever polls for each record from now on, or only at a quarter of a ring; see
+    /// [`Set::set_prompt`]. Says what holds for our own rings. Once somebody else has emptied a slot nothing changes
+    /// any more, and so the slot stays empty and is told.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn set_prompt(&mut self, prompt: bool) -> Result<bool> {
+        self.foreign.set_prompt(prompt)?;
+        if self.emptied() {
+            return Ok(self.rings.prompt());
+        }
+        self.rings.set_prompt(prompt)
+    }
+
     /// Grows whenever a ring was added or replaced: whoever polls its descriptors registers them anew then.
     pub fn generation(&self) -> u64 {
         self.generation
@@ -234,19 +284,48 @@ impl Session {
     /// What the sink said first; the record it said it of counts as read, and the session is good.
     pub fn drain(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
         self.look_after_cpus(sink)?;
-        self.drain_all(budget, sink)
+        if self.probes.gathers() && self.put_out.elapsed() >= self.options.rings.wake.sweep() / 2 {
+            self.put_out = Instant::now();
+            let none_held = self.put_out_held();
+            return self.drain_all(budget, none_held, sink);
+        }
+        self.drain_all(budget, !self.probes.gathers(), sink)
     }
 
-    /// The rings of our own programs and those of others.
-    fn drain_all(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+    /// Has each CPU output the events that wait for their record to be full. One that has gone keeps them until it
+    /// is back; without the right to run programs, all do until their record is full.
+    /// True where all could.
+    fn put_out_held(&self) -> bool {
+        let mut all = true;
+        for cpu in self.rings.cpus().filter(|cpu| self.probes.held(*cpu) > 0) {
+            all &= self.probes.put_out(cpu).is_ok();
+        }
+        all
+    }
+
+    /// Side-band records first, so that a task's name precedes its events; then the rings of our own programs and
+    /// those of others. Where `none_held`, no event of before waits for its record to be full.
+    fn drain_all(&mut self, budget: Budget, none_held: bool, sink: &mut dyn Sink) -> Result<Drained> {
+        let tasks = self.drain_sideband(budget, sink)?;
         let budget = self.foreign.share(budget);
         let own = self.drain_rings(budget, sink)?;
         let base = self.probes.attached().len();
-        let all = self.foreign.drain(budget, own, base, &mut self.quota, sink)?;
-        if !(all.more || all.stopped) {
+        let events = self.foreign.drain(budget, own, base, &mut self.quota, sink)?;
+        let (more, stopped) = (events.more || tasks.more, events.stopped || tasks.stopped);
+        if none_held && !(more || stopped) {
             sink.caught_up()?;
         }
-        Ok(all)
+        Ok(Drained { more, stopped, ..events })
+    }
+
+    fn drain_sideband(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+        let Some(sideband) = &mut self.sideband else { return Ok(Drained::default()) };
+        let mut failed = Ok(());
+        let drained = sideband.drain(budget, |record| {
+            failed = sink.task(&record);
+            if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        failed.map(|()| drained)
     }
 
     fn drain_rings(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
@@ -266,54 +345,6 @@ impl Session {
             Some(error) => Err(error),
             None => Ok(drained),
         }
-    }
-
-    /// Gives a new ring to CPUs that came back: the sign is a rise of what the programs were refused there.
-    fn look_after_cpus(&mut self, sink: &mut dyn Sink) -> Result<()> {
-        if self.cpus_checked.elapsed() < CPU_CHECK {
-            return Ok(());
-        }
-        self.cpus_checked = Instant::now();
-        if self.cpus_rescanned.elapsed() >= CPU_RESCAN {
-            self.cpus_rescanned = Instant::now();
-            match self.rings.rescan() {
-                Ok(made) => self.generation += made.len() as u64,
-                Err(error) => self.without_ring(&error, sink)?,
-            }
-            match self.foreign.rescan() {
-                Ok(made) => self.generation += made as u64,
-                Err(error) => self.without_ring(&error, sink)?,
-            }
-        }
-        for cpu in 0..self.probes.possible_cpus() {
-            let (empty, dead) = self.refused(cpu);
-            let reader = &mut self.readers[cpu as usize];
-            let rise = reader.refused(empty, dead);
-            if rise.dead || (rise.empty && self.rings.stats(cpu).is_none()) {
-                match self.rings.replace(cpu) {
-                    Ok(made) => self.generation += u64::from(made),
-                    Err(error) => self.without_ring(&error, sink)?,
-                }
-            } else if rise.empty && !std::mem::replace(&mut reader.told, true) {
-                let text = format!("the slot of CPU {cpu} was emptied by somebody else: its events fail");
-                sink.note(&Note::Error(&text))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A CPU came and gets no ring, for want of rights or of memory: said once. Its events fail, and are counted.
-    fn without_ring(&mut self, error: &Error, sink: &mut dyn Sink) -> Result<()> {
-        match std::mem::replace(&mut self.ring_refused, true) {
-            true => Ok(()),
-            false => sink.note(&Note::Error(&format!("no ring for a CPU that has come: {error}"))),
-        }
-    }
-
-    /// What the programs were refused on a CPU: empty slot, dead output event.
-    fn refused(&self, cpu: u32) -> (u64, u64) {
-        let accounts = (0..self.probes.ids()).map(|id| self.probes.accounts(cpu, id).failed);
-        accounts.fold((0, 0), |(empty, dead), f| (empty + f.enoent, dead + f.eopnotsupp))
     }
 
     /// The ledger as it stands; its identities are checked at the stop alone, as events are in flight before.
@@ -343,9 +374,14 @@ impl Session {
         ring::wait_for_programs();
         self.rings.resume();
         self.drain_out(sink);
+        if self.probes.gathers() {
+            self.put_out_held();
+            self.drain_out(sink);
+        }
         let marks = self.mark_ends();
         self.foreign.mark_ends();
         self.drain_out(sink);
+        self.end_flight(sink)?;
         if self.foreign.let_go() {
             ring::wait_for_programs();
             self.drain_out(sink);
@@ -365,7 +401,9 @@ impl Session {
             self.sink_error.get_or_insert(error);
         }
         self.report = Some(report.clone());
-        match self.rings.close().and(self.foreign.close()) {
+        let tasks = self.sideband.as_mut().map_or(Ok(()), Sideband::close);
+        let flight = self.flight.as_mut().map_or(Ok(()), ring::Flight::close);
+        match self.rings.close().and(self.foreign.close()).and(tasks).and(flight) {
             // Who has given up the right to empty a slot leaves that to the kernel: the array ends with us.
             Err(error) if error.os_error() != Some(EPERM) => Err(error),
             _ => Ok(report),
@@ -374,13 +412,16 @@ impl Session {
 
     /// Reads all rings to the end, whatever the sink says.
     fn drain_out(&mut self, sink: &mut dyn Sink) {
-        while !matches!(self.drain_all(Budget::ALL, sink), Ok(Drained { more: false, stopped: false, .. })) {}
+        while !matches!(
+            self.drain_all(Budget::ALL, false, sink),
+            Ok(Drained { more: false, stopped: false, .. })
+        ) {}
     }
 
     /// Writes an end marker on every CPU that has a ring.
     fn mark_ends(&self) -> Marks {
         let mut marks = Marks { cpus: Vec::new(), tail: Tail::Proved };
-        for cpu in self.rings.cpus() {
+        for cpu in self.ring_cpus() {
             match self.probes.mark_end(cpu) {
                 Ok(()) => marks.cpus.push(cpu),
                 Err(e) => marks.tail = Tail::Derived(format!("no end marker on CPU {cpu}: {e}")),

@@ -18,13 +18,42 @@ fn unseen(c: char) -> bool {
         || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Whether bytes are printable ASCII, and none of them a backslash or `quote`: nearly every name is. Eight are looked
+/// at at once.
+#[inline]
+pub(super) fn is_plain(bytes: &[u8], quote: u8) -> bool {
+    const ONES: u64 = u64::from_ne_bytes([1; 8]);
+    const TOPS: u64 = ONES << 7;
+    // The top bit of each byte that is zero, as far as the lowest such byte; no byte of `n` has its own set.
+    let zero = |n: u64| n.wrapping_sub(ONES) & !n;
+    // The same of each byte that is none of the plain ones. A byte that has its own top bit is in `word`.
+    let odd = |word: u64| {
+        let low = word & !TOPS;
+        let control = low.wrapping_sub(ONES * 0x20) & !low;
+        let delete = low.wrapping_add(ONES);
+        word | control
+            | delete
+            | zero(low ^ (ONES * u64::from(b'\\')))
+            | zero(low ^ (ONES * u64::from(quote)))
+    };
+    let (words, rest) = bytes.as_chunks::<8>();
+    let words = words.iter().fold(0, |all, word| all | odd(u64::from_ne_bytes(*word)));
+    let mut last = [b' '; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    (words | odd(u64::from_ne_bytes(last))) & TOPS == 0
+}
+
 /// Appends `bytes` in the text form.
+#[inline]
 pub fn text(bytes: &[u8], out: &mut Vec<u8>) {
-    // Nearly every name: nothing to look at twice.
-    if bytes.iter().all(|&b| matches!(b, b' '..=b'~') && b != b'\\') {
-        out.extend_from_slice(bytes);
-        return;
+    match is_plain(bytes, b'\\') {
+        true => out.extend_from_slice(bytes),
+        false => text_hostile(bytes, out),
     }
+}
+
+#[cold]
+fn text_hostile(bytes: &[u8], out: &mut Vec<u8>) {
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             let mut utf8 = [0; 4];
@@ -93,8 +122,7 @@ fn digit(b: u8) -> Option<u8> {
 #[inline]
 pub fn json(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     out.push(b'"');
-    let plain = bytes.iter().all(|&b| matches!(b, b' '..=b'~') && b != b'\\' && b != b'"');
-    let exact = if plain {
+    let exact = if is_plain(bytes, b'"') {
         out.extend_from_slice(bytes);
         true
     } else {
@@ -142,4 +170,32 @@ pub fn json_hex(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     bytes.iter().for_each(|&b| hex_byte(b, out));
     out.push(b'"');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_is_what_looking_at_each_byte_says() {
+        let each =
+            |bytes: &[u8]| bytes.iter().all(|b| matches!(b, b' '..=b'~') && !matches!(b, b'\\' | b'"'));
+        for len in [1, 7, 8, 9, 16, 21] {
+            for at in 0..len {
+                for byte in 0..=255 {
+                    let mut bytes = vec![b'a'; len];
+                    bytes[at] = byte;
+                    assert_eq!(is_plain(&bytes, b'"'), each(&bytes), "{byte:#x} at {at} of {len}");
+                    // What stands before it makes no difference.
+                    bytes[0] = b' ';
+                    assert_eq!(
+                        is_plain(&bytes, b'"'),
+                        each(&bytes),
+                        "{byte:#x} at {at} of {len} behind a blank"
+                    );
+                }
+            }
+        }
+        assert!(is_plain(b"", b'"'));
+    }
 }

@@ -7,6 +7,8 @@ use crate::{
     Result,
     event::{Event, Gap, Wire},
     ledger::Report,
+    record::{self, SampleId},
+    ring::TaskRecord,
     schema::OwnedValue,
 };
 
@@ -33,6 +35,17 @@ pub enum Item {
     },
     /// A hole.
     Gap(Gap),
+    /// A side-band record.
+    Task {
+        /// The CPU whose ring held it.
+        cpu: u32,
+        /// Its header.
+        header: record::Header,
+        /// Its body, the trailer included.
+        body: Vec<u8>,
+        /// Its trailer.
+        id: SampleId,
+    },
     /// An error or a word about a probe.
     Note(String),
     /// The ledger as it stood.
@@ -89,6 +102,13 @@ impl Sink for Memory {
 
     fn gap(&mut self, gap: &Gap) -> Result<()> {
         self.items.push(Item::Gap(*gap));
+        Ok(())
+    }
+
+    fn task(&mut self, task: &TaskRecord<'_>) -> Result<()> {
+        let TaskRecord { cpu, record, id } = *task;
+        let body = record.body.to_contiguous().into_owned();
+        self.items.push(Item::Task { cpu, header: record.header, body, id });
         Ok(())
     }
 

@@ -43,6 +43,7 @@ use crate::{
     Result,
     event::{Event, Gap},
     ledger::Report,
+    ring::TaskRecord,
     schema::Schema,
 };
 
@@ -133,6 +134,19 @@ pub trait Sink {
 
     /// Takes a hole, at its place.
     fn gap(&mut self, gap: &Gap) -> Result<()>;
+
+    /// Takes a side-band record: what became of a task. There are some where the session was asked for them
+    /// ([`session::Options::sideband`](crate::session::Options)), and each pass tells those that are there before
+    /// the events; a task can get its name between the two all the same, so their times are what puts the two
+    /// in order. A sink that has no use for them ignores them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sink::event`].
+    fn task(&mut self, record: &TaskRecord<'_>) -> Result<()> {
+        let _ = record;
+        Ok(())
+    }
 
     /// Takes a note.
     fn note(&mut self, note: &Note<'_>) -> Result<()>;

@@ -19,9 +19,9 @@ pub(super) fn padded(n: impl itoa::Integer, width: usize, fill: u8, out: &mut Ve
 #[inline]
 pub(super) fn fill_up(n: usize, fill: u8, out: &mut Vec<u8>) {
     // Nearly always a few: a copy of a constant is cheaper than a loop that may grow.
-    if n <= 16 && fill == b' ' {
-        out.extend_from_slice(&[b' '; 16][..n]);
-    } else {
-        out.resize(out.len() + n, fill);
+    match fill {
+        b' ' if n <= 16 => out.extend_from_slice(&[b' '; 16][..n]),
+        b'0' if n <= 16 => out.extend_from_slice(&[b'0'; 16][..n]),
+        _ => out.resize(out.len() + n, fill),
     }
 }

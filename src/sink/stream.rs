@@ -10,6 +10,7 @@ use crate::{
     Result,
     event::{Event, Gap},
     ledger::Report,
+    ring::TaskRecord,
 };
 
 /// The most bytes of notes that wait for room.
@@ -28,6 +29,8 @@ pub trait Encode: Send {
     fn gap(&mut self, gap: &Gap, out: &mut Vec<u8>);
     /// A note.
     fn note(&mut self, note: &Note<'_>, out: &mut Vec<u8>);
+    /// What became of a task; most formats have no place for it.
+    fn sideband(&mut self, _task: &TaskRecord<'_>, _out: &mut Vec<u8>) {}
     /// Every ring has been read, see [`Sink::caught_up`]; not called where there is no room.
     fn caught_up(&mut self, _out: &mut Vec<u8>) {}
     /// The final ledger.
@@ -46,6 +49,9 @@ impl<E: Encode + ?Sized> Encode for Box<E> {
     }
     fn note(&mut self, note: &Note<'_>, out: &mut Vec<u8>) {
         (**self).note(note, out);
+    }
+    fn sideband(&mut self, task: &TaskRecord<'_>, out: &mut Vec<u8>) {
+        (**self).sideband(task, out);
     }
     fn caught_up(&mut self, out: &mut Vec<u8>) {
         (**self).caught_up(out);
@@ -96,6 +102,12 @@ impl<E: Encode> StreamSink<E> {
     #[cfg(feature = "perf-data")]
     pub(super) fn encode(&mut self) -> &mut E {
         &mut self.encode
+    }
+
+    /// Bytes up to the end of what is whole in the file in use, once nothing is written any more.
+    #[cfg(feature = "perf-data")]
+    pub(super) fn whole(&self) -> Option<u64> {
+        self.outlet.whole()
     }
 
     /// Bytes written to the file in use.
@@ -186,6 +198,19 @@ impl<E: Encode> Sink for StreamSink<E> {
         match outlet.room() {
             Some(out) if notes.is_empty() => encode.note(note, out),
             _ if notes.len() < NOTES => encode.note(note, notes),
+            _ => {}
+        }
+        self.outlet.appended()
+    }
+
+    /// As a note: what there is no room for waits for it, and beyond 64 KiB is left out.
+    fn task(&mut self, task: &TaskRecord<'_>) -> Result<()> {
+        self.outlet.check()?;
+        self.catch_up();
+        let StreamSink { encode, outlet, notes, .. } = self;
+        match outlet.room() {
+            Some(out) if notes.is_empty() => encode.sideband(task, out),
+            _ if notes.len() < NOTES => encode.sideband(task, notes),
             _ => {}
         }
         self.outlet.appended()

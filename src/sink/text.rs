@@ -356,6 +356,10 @@ pub(super) fn value(
 /// A string between quotation marks, those within it as `\\"`.
 fn quoted(bytes: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
+    if escape::is_plain(bytes, b'"') {
+        out.extend_from_slice(bytes);
+        return out.push(b'"');
+    }
     for (i, part) in bytes.split(|&b| b == b'"').enumerate() {
         if i > 0 {
             out.extend_from_slice(b"\\\"");

@@ -98,7 +98,8 @@ impl Output {
 
     /// The perf event array.
     pub fn events(&self) -> Array<'_> {
-        // SAFETY: the program outputs when a test runs it, and no test holds a record while it runs it.
+        // SAFETY: the program outputs when a test runs it; no test holds a record while it outputs more than the
+        // 65,516 bytes that a ring takes.
         unsafe { Array::bounded(self.events.as_fd()) }
     }
 

@@ -10,6 +10,7 @@ mod perf_data_write; // recordings that the writer made, judged by perf
 #[cfg(feature = "perf-data")]
 mod perf_fixture; // a recording made by hand, and perf to judge it
 mod record_sample; // samples by sample_type, LOST, the trailer
+mod ring_backward; // rings in overwrite mode, by their bytes and real (needs BPF)
 mod ring_bpf; // real rings filled by BPF_PROG_TEST_RUN (needs BPF)
 mod ring_copy; // rings read by copy
 mod ring_corrupt; // garbage headers, impossible heads, oversized records
@@ -18,7 +19,10 @@ mod ring_limits; // sizes, CPU lists, wake rules: what is refused, with the arit
 mod ring_live; // real rings: sizes, limits, lifetimes (needs perf_event_open)
 mod ring_lost; // LOST's place, losses that no LOST record tells
 mod ring_naive; // the reader against a byte-by-byte one, on any sequence of records
+mod ring_prompt;
+mod ring_runs; // the wake rule swapped under programs that output (needs BPF)
 mod ring_set; // budgets, fairness, handlers that stop or panic, commits
+mod ring_sideband; // what becomes of tasks (needs perf_event_open)
 mod ring_threads; // a producer on a thread of its own
 mod ring_wrap; // records round the end of the data, padding, the largest that fit
 mod sink_escape; // strings of any bytes, made fit for a terminal and for JSON, and had back
@@ -26,6 +30,8 @@ mod sink_fixture; // events and a session's worth of them to write
 mod sink_gaps; // holes that waited for room, at their place, in order and summed right
 mod sink_json; // NDJSON against golden lines
 mod sink_outlet; // bytes to pipes, terminals, sockets and files that are slow, stuck, full or gone
+#[cfg(feature = "perf-data")]
+mod sink_perf_data; // perf.data as a sink, read back
 mod sink_raw; // the hexadecimal and raw forms, and the reader of the latter
 mod sink_stacks; // stacks, names of values, folded stacks and their accounts
 mod sink_terminal; // one line a write on a terminal

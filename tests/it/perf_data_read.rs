@@ -53,7 +53,7 @@ fn body(endian: Endian) -> Vec<u8> {
                 endian.put_u64(out, 1000 * (round + 1) - i);
                 endian.put_u64(out, 0);
                 endian.put_u32(out, 20);
-                endian.put_u64(out, 7 << 48 * u32::from(endian == Endian::Big));
+                endian.put_u64(out, 7 << (48 * u32::from(endian == Endian::Big)));
                 endian.put_u64(out, 100 * round + i);
                 endian.put_u32(out, 0);
             });

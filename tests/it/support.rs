@@ -58,6 +58,7 @@ pub fn drain(set: &mut Set, budget: Budget) -> (Vec<Seen>, Drained) {
             ItemKind::Lost(lost) => Seen::Lost(lost),
             ItemKind::LostSamples(lost) => Seen::LostSamples(lost.lost),
             ItemKind::Corruption(corruption) => Seen::Corruption(corruption),
+            ItemKind::Overwritten => panic!("a forward ring is never overwritten"),
             ItemKind::Other => Seen::Other(item.record.unwrap().header.kind),
         });
         ControlFlow::Continue(())

@@ -20,6 +20,7 @@
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
+//! | `gather` | events that share records: each told once, and both kinds of counts |
 //! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
@@ -32,8 +33,11 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `flight` | snapshots of rings in overwrite mode |
+//! | `pace` | the wake rule that follows the rate |
 //! | `record` | recordings, judged by perf |
 //! | `script` | recordings that perf made, read |
+//! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
 #![deny(unsafe_code)]
@@ -47,6 +51,8 @@ mod damage;
 mod doctor;
 mod fields;
 mod filters;
+mod flight;
+mod gather;
 mod guest;
 mod harness;
 mod hostile;
@@ -57,6 +63,7 @@ mod judge;
 mod kit;
 mod losses;
 mod objects;
+mod pace;
 mod patterns;
 mod peers;
 mod pinned;
@@ -72,8 +79,10 @@ mod rings;
 mod schema;
 mod script;
 mod sessions;
+mod sideband;
 mod signals;
 mod stat;
+mod structs;
 mod table;
 mod theft;
 mod trace;
@@ -97,6 +106,9 @@ const TESTS: &[&[Test]] = &[
     rings::TESTS,
     judge::TESTS,
     sessions::TESTS,
+    sideband::TESTS,
+    pace::TESTS,
+    flight::TESTS,
     balance::TESTS,
     damage::TESTS,
     unmap::TESTS,
@@ -125,6 +137,8 @@ const TESTS: &[&[Test]] = &[
     stat::TESTS,
     record::TESTS,
     bench::TESTS,
+    gather::TESTS,
+    structs::TESTS,
 ];
 
 fn main() -> ExitCode {

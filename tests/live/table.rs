@@ -61,6 +61,8 @@ pub enum Variant {
     PreemptFull,
     /// Two CPUs that run at the same time; needs QEMU 10.
     Parallel,
+    /// bpftrace is in it, for which it has more memory.
+    Bpftrace,
 }
 
 impl Variant {
@@ -74,6 +76,7 @@ impl Variant {
             Self::FourCpus => "smp=4",
             Self::PreemptFull => "preempt=full",
             Self::Parallel => "parallel",
+            Self::Bpftrace => "bpftrace",
         }
     }
 }
@@ -84,6 +87,7 @@ enum For {
     Everywhere,
     Guests,
     Host,
+    Only(Kernel),
 }
 
 /// One test, as its file's table declares it.
@@ -124,6 +128,11 @@ impl Test {
         Self { place: For::Guests, variant, ..self }
     }
 
+    /// In that kernel's guest only.
+    pub const fn only_on(self, kernel: Kernel) -> Self {
+        Self { place: For::Only(kernel), ..self }
+    }
+
     /// May skip there.
     pub const fn may_skip(self, may_skip: &'static [Kernel]) -> Self {
         Self { may_skip, ..self }
@@ -140,6 +149,7 @@ impl Test {
             For::Everywhere => true,
             For::Guests => kernel != Kernel::Host,
             For::Host => kernel == Kernel::Host,
+            For::Only(only) => kernel == only,
         }
     }
 }

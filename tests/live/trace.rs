@@ -81,10 +81,11 @@ impl Event {
         self.args.get(name).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// An argument that is an array of numbers.
+    /// An argument that is an array of numbers; negative ones as their two's complement.
     pub fn list(&self, name: &str) -> Vec<u64> {
         let all = self.args.get(name).and_then(Value::as_array).into_iter().flatten();
-        all.map(|n| n.as_u64().unwrap_or_else(|| panic!("{n} in {self:?}"))).collect()
+        let number = |n: &Value| n.as_u64().or_else(|| n.as_i64().map(i64::cast_unsigned));
+        all.map(|n| number(n).unwrap_or_else(|| panic!("{n} in {self:?}"))).collect()
     }
 
     /// What people see of an argument that is a number; empty where that is the number.
@@ -97,11 +98,12 @@ impl Event {
         self.args.get(name).is_some_and(Value::is_null)
     }
 
-    /// An argument that is a number; negative ones are told by their two's complement.
+    /// An argument that is a number or true (1) or false; negative ones are told by their two's complement.
     pub fn arg(&self, name: &str) -> u64 {
         let value = self.args.get(name).unwrap_or(&Value::Null);
         let pointer = || u64::from_str_radix(value.as_str()?.strip_prefix("0x")?, 16).ok();
         let number = value.as_u64().or_else(|| value.as_i64().map(i64::cast_unsigned)).or_else(pointer);
+        let number = number.or_else(|| value.as_bool().map(u64::from));
         number.unwrap_or_else(|| panic!("{name} is {value} in {self:?}"))
     }
 }
@@ -155,6 +157,12 @@ pub struct Accounts {
     pub stored: u64,
     /// Returns that met their entry.
     pub paired: u64,
+    /// Events that shared records.
+    pub gathered: u64,
+    /// Of these, in records emitted.
+    pub sent: u64,
+    /// Of these, in records that failed.
+    pub unsent: u64,
     /// Entries whose return had not come.
     pub waiting: Option<u64>,
     /// Hits that were skipped as recursion.
@@ -166,6 +174,8 @@ pub struct Accounts {
 pub struct Cpu {
     /// Which.
     pub cpu: u32,
+    /// Records that its ring took.
+    pub emitted: u64,
     /// Numbers that no event carried.
     pub holes: u64,
 }

@@ -5,11 +5,13 @@ use crate::sh;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
-/// `bench peers|fields [ARGS]`: builds what is compared, and runs it as root.
+/// `bench peers|paced|fields [ARGS]`: builds what is compared, and runs it as root.
 pub fn run(args: &[String]) -> Result<u8> {
     let (which, rest) = match args.split_first() {
-        Some((first, rest)) if first == "peers" || first == "fields" => (first.as_str(), rest),
-        _ => bail!("bench takes `peers` or `fields`"),
+        Some((first, rest)) if ["peers", "paced", "fields"].contains(&first.as_str()) => {
+            (first.as_str(), rest)
+        }
+        _ => bail!("bench takes `peers`, `paced` or `fields`"),
     };
     let mut words = Vec::new();
     if which == "fields" {
@@ -21,6 +23,9 @@ pub fn run(args: &[String]) -> Result<u8> {
         words.extend(["fields".to_owned(), sh::root().join("target/release/tracer").display().to_string()]);
     } else {
         setup::set_up(For::Building)?;
+    }
+    if which == "paced" {
+        words.push(which.to_owned());
     }
     words.extend(rest.iter().cloned());
     let mut build = sh::cargo(["build", "--release", "--locked", "--target-dir", "target/peers"]);

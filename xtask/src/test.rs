@@ -3,7 +3,7 @@
 use crate::kernels::{self, KERNELS, Kernel};
 use crate::report::{Report, Seen, Stage, stream};
 use crate::setup::{self, For};
-use crate::{bench, fuzz, sh, tidy, vm};
+use crate::{bench, cost, fuzz, sh, tidy, vm};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ impl Options {
 type Row = (&'static str, &'static str, fn(&Options, &mut Stage));
 
 /// The cheap and telling ones first.
-const STAGES: [Row; 11] = [
+const STAGES: [Row; 12] = [
     ("tidy", "the house rules", |_, stage| tidy::check(stage)),
     ("fmt", "the layout of the Rust files", fmt),
     ("clippy", "lints, all of them errors", clippy),
@@ -63,6 +63,7 @@ const STAGES: [Row; 11] = [
     ("unit", "tests that need no rights: units, documentation, tests/it", unit),
     ("host", "live tests on this machine's own kernel", host),
     ("memory", "the tests of ring and record, with every access watched", memory),
+    ("cost", "what a record costs, in instructions and allocations", |_, stage| cost::stage(stage)),
     ("miri", "the pure rooms under Miri", miri),
     ("guests", "live tests on other kernels, in guests", guests),
     ("fuzz", "each fuzz target for its time, and the planted faults found", |options, stage| {
@@ -261,6 +262,8 @@ fn pure_tests() -> Vec<String> {
     let tests = paths
         .filter(|path| path.join("main.rs").is_file() || path.extension().is_some_and(|end| end == "rs"));
     let mut names: Vec<_> = tests.filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+    // It has a stage of its own.
+    names.retain(|name| name != "cost");
     names.sort();
     names
 }

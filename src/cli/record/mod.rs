@@ -24,7 +24,7 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     if piped && args.rotate.is_some() {
         return Err(Error::usage("--rotate: a pipe has no files").with_help("name one: -o FILE"));
     }
-    let mut ready = run::ready(&args.probes, &args.trace, piped)?;
+    let mut ready = run::ready(&args.probes, &args.trace, piped, true)?;
     if args.probes.dry_run {
         return Ok(ExitCode::SUCCESS);
     }

@@ -13,7 +13,7 @@ use std::{
 pub use self::pattern::Pattern;
 use super::{
     catalogue::{Catalogue, Function, Why},
-    elf,
+    debug, elf,
     glob::matches,
     preflight, resolve,
     signature::{self, Param, Signature},
@@ -163,7 +163,19 @@ fn one(
             let path = resolve::program(scope)?;
             let mut names = elf::functions(Path::new(&path))?;
             names.retain(|name| matches(target, name));
-            names.iter().try_for_each(|name| take(named(&path, name)))
+            let all = names.iter().try_for_each(|name| {
+                let listed = named(&path, name);
+                take(match debug::function(&path, name, false, &[]) {
+                    Ok(debug::Described { taken, .. }) => Listed {
+                        params: Some(taken.params.iter().map(|(param, _)| declared_one(param)).collect()),
+                        ret: taken.ret.map(|(ret, _)| ret.type_name),
+                        ..listed
+                    },
+                    Err(_) => listed,
+                })
+            });
+            debug::forget();
+            all
         }
         Provider::Usdt => {
             let path = resolve::program(scope)?;
@@ -200,7 +212,11 @@ fn of_function(
 }
 
 fn declared(params: &[Param]) -> Vec<(String, String)> {
-    params.iter().map(|p| (p.type_name.clone(), p.name.clone())).collect()
+    params.iter().map(declared_one).collect()
+}
+
+fn declared_one(param: &Param) -> (String, String) {
+    (param.type_name.clone(), param.name.clone())
 }
 
 /// The error for a pattern that matches nothing, with names that contain it or are near it.

@@ -9,6 +9,7 @@ use crate::{
     Error, ErrorKind, Result,
     probe::{
         capture::capture,
+        debug,
         fetch::Plan,
         find::{Found, Refusal},
         hook::Hook,
@@ -27,7 +28,7 @@ use crate::{
 pub(super) enum Many {
     /// It serves one.
     One,
-    /// By cookies, all attached in one call (kprobe.multi).
+    /// By cookies, all attached in one call (kprobe.multi, from 6.6 on uprobe.multi).
     Multi,
     /// By cookies, attached one by one.
     Cookies,
@@ -64,6 +65,7 @@ impl Probes {
     /// Attaches a spec without wildcards.
     pub(super) fn attach_one(&mut self, spec: &Spec, pattern: Option<&str>) -> Result<()> {
         let hooks = resolve(spec)?;
+        debug::forget();
         let mut passed_over = Vec::new();
         let last = hooks.len() - 1;
         for (i, hook) in hooks.iter().enumerate() {
@@ -133,11 +135,17 @@ impl Probes {
             set_trampoline(&mut open, name, hook)?;
         }
         if many == Many::Multi {
-            open.progs_mut()
-                .filter(|p| p.name() == program)
-                .for_each(|mut p| p.set_attach_type(ProgramAttachType::KprobeMulti));
+            let kind = || match hook.how.is_uprobe() {
+                true => ProgramAttachType::TraceUprobeMulti,
+                false => ProgramAttachType::KprobeMulti,
+            };
+            open.progs_mut().filter(|p| p.name() == program).for_each(|mut p| p.set_attach_type(kind()));
         }
         object::share_maps(&mut open, &self.base, &object::SHARED)?;
+        match self.gather {
+            1 => object::leave_out(&mut open, &[super::GATHERS])?,
+            _ => object::share_maps(&mut open, &self.base, &[super::GATHERS])?,
+        }
         Keep::size(self.keep.as_ref(), &mut open)?;
         object::share_maps(&mut open, &self.base, Keep::maps(self.keep.as_ref()))?;
         match many {
@@ -149,6 +157,7 @@ impl Probes {
         }
         object::configure(&mut open, &Common { filter: &self.filter, probes: self.ids }, id, |c| {
             hook.configure(plan, c);
+            c.set_u32("gather", self.gather);
             c.set_u32("many", many.number());
         })?;
         Ok(Loaded {

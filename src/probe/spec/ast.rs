@@ -147,9 +147,27 @@ impl Spec {
         let shown = self.fields.iter().flatten().any(|field| is(&field.path));
         shown || self.predicate.as_ref().is_some_and(|predicate| predicate.any(&is))
     }
+
+    /// The types that paths are cast to, as they are written.
+    pub fn casts(&self) -> Vec<&str> {
+        let mut paths: Vec<&Path> = self.fields.iter().flatten().map(|field| &field.path).collect();
+        if let Some(predicate) = &self.predicate {
+            predicate.paths(&mut paths);
+        }
+        paths.into_iter().filter_map(|path| path.cast.as_deref()).collect()
+    }
 }
 
 impl Expr {
+    /// Adds every path in it.
+    fn paths<'a>(&'a self, found: &mut Vec<&'a Path>) {
+        match self {
+            Expr::Or(all) | Expr::And(all) => all.iter().for_each(|one| one.paths(found)),
+            Expr::Not(one) => one.paths(found),
+            Expr::Compare { left, .. } | Expr::In { left, .. } | Expr::Truthy(left) => found.push(left),
+        }
+    }
+
     /// Whether this holds of any path in it.
     fn any(&self, is: &dyn Fn(&Path) -> bool) -> bool {
         match self {

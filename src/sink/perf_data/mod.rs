@@ -11,6 +11,8 @@
 //!   stand behind a head of 16 bytes, see [`tracefs::text`](crate::schema::tracefs::text).
 //! * Events that no CPU is told of (BPF ringbufs) stand on CPU 0; those without a time have that of their reading.
 //! * A hole is a LOST record before the next event of its CPU; one of which nobody knows how many are missing says 0.
+//! * Side-band records lie in the file as in their ring, but for the id in their trailer. A task of which none has
+//!   told gets a COMM (and MMAP2s, where there are stacks of processes) when its first event is met.
 //! * Notes and the ledger have no place in the format.
 //!
 //! A file whose header says that it has no data is one that was not finished: see [`crate::perf_data::write`].
@@ -34,6 +36,7 @@ use crate::{
     event::{Event, Gap},
     ledger::Report,
     perf_data::{Endian, write::Compressor},
+    ring::TaskRecord,
 };
 
 /// How it is written.
@@ -144,6 +147,10 @@ impl Sink for PerfData {
         self.stream.gap(gap)
     }
 
+    fn task(&mut self, task: &TaskRecord<'_>) -> Result<()> {
+        self.stream.task(task)
+    }
+
     fn note(&mut self, note: &Note<'_>) -> Result<()> {
         self.stream.note(note)
     }
@@ -161,11 +168,13 @@ impl Sink for PerfData {
     }
 
     fn footer(&mut self, report: &Report) -> Result<()> {
-        self.stream.footer(report)?;
-        let Some(files) = &self.files else { return Ok(()) };
-        let counts = self.stream.counts();
+        let written = self.stream.footer(report);
+        let Some(files) = &self.files else { return written };
+        let cut = self.stream.counts().dropped_sink > 0;
         let finish = self.stream.encode().finish();
-        files.finish(finish, counts.dropped_sink > 0)
+        // Where it failed, what there is gets finished all the same, so that it can be read.
+        let finished = files.finish(finish, self.stream.whole(), cut);
+        written.and(finished)
     }
 
     fn counts(&self) -> Counts {

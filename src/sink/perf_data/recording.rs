@@ -15,7 +15,8 @@ use crate::{
         records::{self, Lost, SampleHead, misc, put_trailer},
         write::{Compressor, Layout, Opening},
     },
-    record::{SampleId, sample_type},
+    record::{Record, SampleId, sample_type},
+    ring::{TaskRecord, sideband},
     schema::{Kind, Value, tracefs},
     sink::{Encode, Header, Note},
 };
@@ -31,6 +32,12 @@ const CONTEXT_KERNEL: u64 = -128i64 as u64;
 const CONTEXT_USER: u64 = -512i64 as u64;
 /// CLOCK_MONOTONIC, as attributes name it.
 const MONOTONIC: i32 = 1;
+/// Side-band records end as ours do: the fields that trailers have are the same.
+const _: () = {
+    use sample_type::*;
+    let trailer = TID | TIME | ID | STREAM_ID | CPU | IDENTIFIER;
+    assert!(SampleHead::SAMPLE_TYPE & trailer == sideband::FORMAT.sample_type);
+};
 
 /// The state of a recording.
 pub struct Recording {
@@ -258,6 +265,20 @@ impl Encode for Recording {
     }
 
     fn note(&mut self, _: &Note<'_>, _: &mut Vec<u8>) {}
+
+    /// The trailer has the fields that ours has: [`sideband::FORMAT`] names all of ours but those that no trailer has.
+    fn sideband(&mut self, task: &TaskRecord<'_>, out: &mut Vec<u8>) {
+        let Record { header, body } = task.record;
+        // What was lost of these is none of what was lost of events.
+        if header.kind == kind::LOST || body.len() < 8 {
+            return;
+        }
+        self.tasks.told(header.kind, &body);
+        out.extend_from_slice(&header.to_bytes());
+        body.append_to(out);
+        let id_at = out.len() - 8;
+        out[id_at..].copy_from_slice(&1u64.to_ne_bytes());
+    }
 
     fn caught_up(&mut self, out: &mut Vec<u8>) {
         if self.rounds.pass(Instant::now()) {

@@ -10,7 +10,7 @@ use crate::{
         Endian, kind,
         records::{self, Comm, MapId, Mmap, Mmap2, misc},
     },
-    record::SampleId,
+    record::{Body, SampleId},
 };
 
 const PROT_EXEC: u32 = 4;
@@ -24,6 +24,8 @@ pub struct Tasks {
     /// Whether mappings are told too, and of which processes they were.
     pub mapped: bool,
     told: HashSet<u32>,
+    /// Threads whose FORK record stands in the file: perf begins them anew there.
+    forked: HashSet<u32>,
 }
 
 impl Tasks {
@@ -45,9 +47,20 @@ impl Tasks {
         Some(name)
     }
 
+    /// Takes note of a side-band record that stands in the file.
+    pub fn told(&mut self, kind: u32, body: &Body<'_>) {
+        // A FORK has pid, ppid, tid, ptid.
+        if let Some(tid) = body.u32_at(8).filter(|_| kind == kind::FORK) {
+            self.last = None;
+            self.names.remove(&tid);
+            self.told.remove(&tid);
+            self.forked.insert(tid);
+        }
+    }
+
     /// Appends what has to be told before an event of this task. `put` appends a record's trailer, with the time.
     ///
-    /// A name that is the first of its thread has time 0: perf takes it for earlier than anything, so that events of
+    /// A name that is the first of a thread that was there already has time 0: perf takes it for earlier than anything, so that events of
     /// the same thread on other CPUs, which are read later, have it too.
     #[inline]
     pub fn seen(
@@ -66,7 +79,7 @@ impl Tasks {
         if before == Some(comm) {
             return;
         }
-        let time = if before.is_none() { 0 } else { time };
+        let time = if before.is_none() && !self.forked.contains(&tid) { 0 } else { time };
         let id = SampleId { tgid: Some(tgid), pid: Some(tid), time: Some(time), ..SampleId::default() };
         let end = comm.iter().position(|b| *b == 0).unwrap_or(comm.len());
         let of = Comm { pid: tgid, tid, comm: &comm[..end] };

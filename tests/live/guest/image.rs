@@ -154,7 +154,7 @@ fn parts(path: &Path) -> Vec<PathBuf> {
 }
 
 /// Where a program is, along PATH and where root's programs are.
-fn find(program: &str) -> Option<PathBuf> {
+pub fn find(program: &str) -> Option<PathBuf> {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/usr/bin:/sbin:/bin";
     path.split(':').map(|dir| Path::new(dir).join(program)).find(|file| file.is_file())
 }

@@ -49,7 +49,11 @@ impl Guest {
         })?;
         let nonce = format!("{:016x}", RandomState::new().build_hasher().finish());
         let setting = Setting { nonce: nonce.clone(), release: release.trim().to_owned() };
-        let initramfs = write(&setting, extra).map_err(Fault::Missing)?;
+        let mut files = extra.to_vec();
+        if variant == Variant::Bpftrace {
+            files.extend(image::find("bpftrace"));
+        }
+        let initramfs = write(&setting, &files).map_err(Fault::Missing)?;
         let mut command = Command::new(QEMU);
         command.args(machine(variant, version().map_err(Fault::Missing)?));
         command.arg("-kernel").arg(dir.join("vmlinuz")).arg("-initrd").arg(initramfs.path());
@@ -160,8 +164,9 @@ fn machine(variant: Variant, version: u32) -> Vec<String> {
     let cpu = if version >= 10 { "max" } else { "max,-cx16" };
     let accel = if variant == Variant::Parallel { "tcg,thread=multi" } else { "tcg,thread=single" };
     let cpus = if variant == Variant::FourCpus { "4" } else { "2" };
+    let memory = if variant == Variant::Bpftrace { "2048" } else { "768" };
     let flags = format!(
-        "-nodefaults -no-user-config -no-reboot -accel {accel} -cpu {cpu} -smp {cpus} -m 768 -display none -monitor none -serial stdio"
+        "-nodefaults -no-user-config -no-reboot -accel {accel} -cpu {cpu} -smp {cpus} -m {memory} -display none -monitor none -serial stdio"
     );
     flags.split(' ').map(str::to_owned).collect()
 }
@@ -169,7 +174,7 @@ fn machine(variant: Variant, version: u32) -> Vec<String> {
 /// The kernel's command line.
 fn command_line(variant: Variant) -> String {
     let more = match variant {
-        Variant::Plain | Variant::FourCpus | Variant::Parallel => "",
+        Variant::Plain | Variant::FourCpus | Variant::Parallel | Variant::Bpftrace => "",
         Variant::Lockdown => " lockdown=confidentiality",
         Variant::Paranoid2 => " sysctl.kernel.perf_event_paranoid=2",
         Variant::OneOnline => " maxcpus=1",

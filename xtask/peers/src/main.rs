@@ -4,6 +4,7 @@
 mod fields;
 mod libbpf;
 mod ours;
+mod paced;
 mod plain;
 mod round;
 mod table;
@@ -78,7 +79,12 @@ fn measure() -> Result<ExitCode> {
         fields::run(tracer.as_ref(), asked.cpu, asked.duration, asked.rounds)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let paced = args.next_if_eq("paced").is_some();
     let asked = Asked::read(args)?;
+    if paced {
+        paced::run(asked.cpu, asked.duration)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     workload::keep_off(asked.cpu)?;
     let untraced = workload::untraced(asked.cpu)?;
     let (bench, _, attached) = Bench::attach(std::process::id(), None, &Emit::default())?;

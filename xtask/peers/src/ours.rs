@@ -20,7 +20,7 @@ pub fn run(stage: &mut Stage<'_>) -> Result<Seen> {
     stage.begin()?;
     while !stage.over() {
         let drained = drain(&mut set, budget, &mut seen);
-        pace.count(&drained);
+        pace.count(&drained, |prompt| set.set_prompt(prompt))?;
         if !drained.more {
             seen.waits += 1;
             poller.wait(pace.sweep(), &control)?;

@@ -1,4 +1,4 @@
-//! A thread that calls write(2) on /dev/null as fast as it can, pinned to one CPU.
+//! A thread that calls write(2) on /dev/null as fast as it can, or at a rate, pinned to one CPU.
 
 use anyhow::{Context, Result};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -43,6 +43,15 @@ pub struct Writer {
 impl Writer {
     /// Starts it: each call writes these bytes.
     pub fn start(cpu: u32, bytes: &'static [u8]) -> Result<Self> {
+        Self::with(cpu, bytes, None)
+    }
+
+    /// Starts it, with so much time between two calls; what was missed is not made up for.
+    pub fn paced(cpu: u32, every: Duration) -> Result<Self> {
+        Self::with(cpu, b"x", Some(every))
+    }
+
+    fn with(cpu: u32, bytes: &'static [u8], every: Option<Duration>) -> Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let mut null = File::options().write(true).open("/dev/null").context("cannot open /dev/null")?;
@@ -54,8 +63,17 @@ impl Writer {
             }
             let (started, cpu_started, mut calls) = (Instant::now(), thread_cpu(), 0);
             while !told.load(Ordering::Relaxed) {
-                for _ in 0..64 {
-                    calls += u64::from(null.write(bytes).is_ok());
+                let Some(every) = every else {
+                    for _ in 0..64 {
+                        calls += u64::from(null.write(bytes).is_ok());
+                    }
+                    continue;
+                };
+                let called = Instant::now();
+                calls += u64::from(null.write(bytes).is_ok());
+                // No sleep is short enough.
+                while called.elapsed() < every {
+                    std::hint::spin_loop();
                 }
             }
             Written { calls, time: started.elapsed(), cpu_time: thread_cpu() - cpu_started }
