@@ -200,7 +200,7 @@ fn cpus(info: &Info) -> u32 {
     most.clamp(1, 1 << 16) as u32
 }
 
-/// A format of which nothing is known but its id.
+/// A format of which nothing is known but its id. It stands there as a field too: perf shows no common ones alone.
 fn unknown(id: u64) -> String {
     format!(
         "name: tracepoint_{id}\nID: {id}\nformat:\n\
@@ -208,7 +208,8 @@ fn unknown(id: u64) -> String {
          \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
          \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
          \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\
-         print fmt: \"id=%u\", REC->common_type\n"
+         \tfield:unsigned short id;\toffset:0;\tsize:2;\tsigned:0;\n\n\
+         print fmt: \"id=%u\", REC->id\n"
     )
 }
 
