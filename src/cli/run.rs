@@ -63,7 +63,9 @@ pub fn ready(probes: &Probes, trace: &Trace, aside: bool, tasks: bool) -> Result
     let count = own.map(|found| found.each().len()).sum();
     let id = child.as_ref().map(Waiting::id);
     let sideband = tasks.then(|| plan::sideband(probes, trace, id));
-    let options = session::Options { sideband, ..plan::options(probes, trace, count, id)? };
+    // Nobody looks at a recording as it comes, but through a pipe.
+    let prompt = aside || !tasks;
+    let options = session::Options { sideband, prompt, ..plan::options(probes, trace, count, id)? };
     let mut session = prepare(trace, options)?;
     attach::attach(manner, &mut session, &found)?;
     let woken = control.clone();
