@@ -155,7 +155,7 @@ static __always_inline void emit(void *ctx, struct tracer_accounts *mine)
 	else
 		bpf_probe_read_kernel(h->bytes + at, config.size, payload);
 	if (config.gather > 1) {
-		count(mine->stored);
+		count(mine->gathered);
 		if (h->n < config.gather)
 			return;
 	}

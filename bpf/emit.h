@@ -239,6 +239,7 @@ static __noinline int fill_task(struct tracer_level *level)
 
 #include "fetch.h"
 #include "tally.h"
+#include "gather.h"
 
 /*
  * Claims a level for a run; none is free, none is claimed.
@@ -356,6 +357,8 @@ static __always_inline int close_event(void *ctx, struct tracer_accounts *mine,
 	size = level->dynamic & (2 * TRACER_DYNAMIC - 1);
 	if (size > TRACER_DYNAMIC + TRACER_TEXT)
 		size = TRACER_DYNAMIC + TRACER_TEXT; /* cannot be: the loader keeps the sum below */
+	if (config.gather > 1)
+		return gather(ctx, mine, level, config.dynamic + size);
 	err = bpf_perf_event_output(ctx, &events, BPF_F_CURRENT_CPU, &level->event,
 				    config.dynamic + size);
 	release(level);

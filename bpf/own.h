@@ -19,6 +19,41 @@ int end_marker(void *ctx)
 	return 0;
 }
 
+/* By test-run: outputs what this CPU's levels hold, but for those that a program has at this
+ * moment. */
+SEC("raw_tp")
+int put_out_all(void *ctx)
+{
+	struct tracer_accounts *mine = my_accounts(config.probe);
+	__u32 key = bpf_get_smp_processor_id();
+	struct tracer_cpu *cpu = bpf_map_lookup_elem(&cpus, &key);
+
+	if (!mine || !cpu)
+		return 0;
+	count(mine->fired);
+	count(mine->stored);
+#pragma clang loop unroll(disable)
+	for (__u32 i = 0; i < TRACER_LEVELS; i++) {
+		struct tracer_gather *g = gather_of(i);
+#ifdef TRACER_STRICT_NESTING
+		__u32 depth = cpu->depth;
+
+		/* Whoever interrupts this takes the level above. */
+		if (!g || i < depth)
+			continue;
+		cpu->depth = i + 1;
+		put_out(ctx, g);
+		cpu->depth = depth;
+#else
+		if (!g || __sync_lock_test_and_set(&cpu->level[i & (TRACER_LEVELS - 1)].busy, 1))
+			continue;
+		put_out(ctx, g);
+		*(volatile __u32 *)&cpu->level[i & (TRACER_LEVELS - 1)].busy = 0;
+#endif
+	}
+	return 0;
+}
+
 /* Loads only where atomics may return the old value; which object is used turns on it. */
 SEC("raw_tp")
 int feature_fetch(void *ctx)

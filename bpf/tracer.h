@@ -12,6 +12,8 @@
 #define TRACER_DYNAMIC 2048  /* most bytes of all of them, but for the last */
 #define TRACER_PATH 512	     /* most bytes of a path, its NUL included */
 #define TRACER_PATH_PARTS 24 /* most names and mounts on its way to the root */
+#define TRACER_GATHER 3260   /* most bytes of a record that several events share */
+#define TRACER_GATHERED 32   /* most events in it */
 #define TRACER_EXCLUDED 64   /* processes never traced: ourselves and whoever reads us */
 #define TRACER_COMM 16	     /* TASK_COMM_LEN */
 
@@ -65,9 +67,10 @@ struct tracer_accounts {
 	__u64 paired;	  /* entries that met their return */
 	__u64 unreturned; /* entries whose place another took: they never returned */
 	__u64 tallied;	  /* runs that were added to a tally */
-	__u64 sent;	  /* gathered events in records that were emitted */
-	__u64 unsent;	  /* and in records that failed */
-	__u64 pad[5];
+	__u64 gathered;	  /* events that were put into a record which others share */
+	__u64 sent;	  /* of these, those in records that were emitted */
+	__u64 unsent;	  /* and those in records that failed */
+	__u64 pad[4];
 };
 _Static_assert(sizeof(struct tracer_accounts) == 192, "three cache lines");
 
@@ -114,10 +117,31 @@ _Static_assert(__builtin_offsetof(struct tracer_level, event.body) % 8 == 0,
 /* One CPU's scratch. Rust's side: src/probe/counters.rs. */
 struct tracer_cpu {
 	struct tracer_level level[TRACER_LEVELS];
-	__u32 depth;	/* levels in use, where levels nest strictly */
-	__u32 nothing;	/* always 0, which the verifier does not know */
-	__u32 pad[254]; /* as far as the verifier sees the last string of the last level reach */
+	__u32 depth;			/* levels in use, where levels nest strictly */
+	__u32 nothing;			/* always 0, which the verifier does not know */
+	struct tracer_accounts records; /* what became of records that events share */
+	__u32 pad[206]; /* as far as the verifier sees the last string of the last level reach */
 };
+_Static_assert(sizeof(struct tracer_cpu) == TRACER_LEVELS * 4352 + 1024, "whole cache lines");
+
+/*
+ * The events of one scratch level that wait for their record to be full: whoever holds the level
+ * holds this. A record opens with TRACER_SHARED, where an event has its type, and two zero bytes;
+ * before each event stand its size, four bytes, and its time, eight. The record's size is 4 mod 8
+ * as each event's is. Rust's side: src/schema/shared.rs, and src/probe/counters.rs for `n`.
+ */
+#define TRACER_SHARED 0
+#define TRACER_SHARED_HEAD 4
+#define TRACER_EVENT_BEFORE 12
+
+struct tracer_gather {
+	__u32 n;
+	__u32 used; /* bytes of the record */
+	__u16 probe[TRACER_GATHERED];
+	__u8 bytes[TRACER_GATHER + sizeof(struct tracer_event)];
+	__u8 pad[8];
+};
+_Static_assert(sizeof(struct tracer_gather) == 6728, "a multiple of eight, as the array has it");
 
 /* What is in the map `targets`, by process or thread id. */
 #define TRACER_TARGET_PROCESS 1 /* trace this process, and follow its children */
@@ -270,8 +294,8 @@ struct tracer_config {
 	__u32 uid;
 	__u32 excluded_len;
 	__u32 excluded[TRACER_EXCLUDED];
+	__u32 gather;		 /* events that share a record; 1: each has its own */
 	__u32 tally;		 /* runs are added to tallies, and nothing is emitted */
-	__u32 pad;		 /* what follows is at a multiple of eight */
 	struct tracer_number by; /* what tallies are told apart by */
 	struct tracer_number of; /* what their sums and histograms are of */
 	__u64 pidns_dev;	 /* the tracer's PID namespace; ino 0 = the initial one */

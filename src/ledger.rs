@@ -30,9 +30,11 @@ pub struct Accounts {
     pub paired: u64,
     /// Stored entries whose place another entry took: their return was never seen.
     pub unreturned: u64,
-    /// Events that shared a record with others, in records that were emitted.
+    /// Events that were put into a record which others share.
+    pub gathered: u64,
+    /// Of these, those in records that were emitted.
     pub sent: u64,
-    /// The same, in records that failed.
+    /// And those in records that failed.
     pub unsent: u64,
 }
 
@@ -109,8 +111,9 @@ impl Accounts {
             paired: w[14],
             unreturned: w[15],
             tallied: w[16],
-            sent: w[17],
-            unsent: w[18],
+            gathered: w[17],
+            sent: w[18],
+            unsent: w[19],
         }
     }
 }
@@ -126,6 +129,7 @@ impl std::ops::AddAssign for Accounts {
         self.unpaired += o.unpaired;
         self.paired += o.paired;
         self.unreturned += o.unreturned;
+        self.gathered += o.gathered;
         self.sent += o.sent;
         self.unsent += o.unsent;
         let (f, g) = (&mut self.failed, o.failed);
@@ -368,9 +372,14 @@ impl Report {
         self.decoded() - self.beyond
     }
 
+    /// True where events shared records.
+    pub fn gathered(&self) -> bool {
+        self.probes.iter().any(|p| p.accounts.gathered > 0)
+    }
+
     /// Events lost, failed, overwritten or dropped: all that fired, was wanted, and did not arrive.
     pub fn missing(&self) -> u64 {
-        let failed: u64 = self.probes.iter().map(|p| p.accounts.failed.total()).sum();
+        let failed: u64 = self.probes.iter().map(|p| p.accounts.failed.total() + p.accounts.unsent).sum();
         let overwritten: u64 = self.cpus.iter().map(|c| c.overwritten + c.undecoded).sum();
         let dropped: u64 = self.sinks.iter().map(|s| s.dropped_queue + s.dropped_sink).sum();
         let undecoded = self.feeds.iter().flat_map(|f| &f.cpus).map(|c| c.undecoded).sum::<u64>();

@@ -281,11 +281,11 @@ fn check(
 ) -> Vec<Identity> {
     let a = &o.accounts;
     let marks = if rings.is_some() && unmarked.is_none() { u64::from(case.producers) } else { 0 };
-    let mut accounts = Identity::new("accounts", "fired = filtered + stored + emitted + failed");
-    let mut gathered = Identity::new("gathered", "stored = in records emitted + in records failed");
+    let mut accounts = Identity::new("accounts", "fired = filtered + gathered + emitted + failed");
+    let mut gathered = Identity::new("gathered", "gathered = in records emitted + in records failed");
     if case.gather > 1 {
-        accounts.check("all CPUs", a.fired, a.filtered + a.stored + marks);
-        gathered.check("all CPUs", a.stored, a.sent + a.unsent);
+        accounts.check("all CPUs", a.fired, a.filtered + a.gathered + marks);
+        gathered.check("all CPUs", a.gathered, a.sent + a.unsent);
     } else {
         accounts.check("all CPUs", a.fired, a.filtered + a.emitted + a.failed.total());
     }

@@ -9,7 +9,7 @@ use super::{
     record::args as record,
     script::args as script,
     stat::args as stat,
-    units::{self, Wakeup},
+    units::{self, Gather, Wakeup},
 };
 
 /// Live BPF tracing whose numbers add up.
@@ -33,6 +33,10 @@ pub enum Command {
     Read(Box<Read>),
     /// Show a recording, ours or perf's: text, json, csv, folded
     Script(Box<script::Args>),
+    /// Write a recording anew: a file of a pipe, a pipe of a file
+    Convert(super::convert::Convert),
+    /// Make a recording that was cut or never ended one that perf reads
+    Repair(super::convert::Repair),
     /// What can be probed, with its parameters; and why not
     List(List),
     /// What this kernel and user allow, each with the exact fix
@@ -106,6 +110,10 @@ pub struct Probes {
     #[arg(long, value_name = "MAP=STRUCT", value_parser = units::pair)]
     pub event: Vec<(String, String)>,
 
+    /// Have up to so many events of a CPU share a record, from 1 to 32, or 'auto': 8 where events are small; costs a
+    /// busy traced program far less, and events come up to --latency late
+    #[arg(long, value_name = "N|auto", value_parser = units::gather, default_value = "1", env = "TRACER_GATHER")]
+    pub gather: Gather,
     /// What to do when a probe cannot be attached
     #[arg(long, value_enum, default_value_t = Missing::Error, env = "TRACER_MISSING")]
     pub missing: Missing,

@@ -9,6 +9,7 @@ mod args;
 mod attach;
 mod bench;
 mod command;
+mod convert;
 mod doctor;
 mod kin;
 mod list;
@@ -67,6 +68,8 @@ pub fn main() -> ExitCode {
         Command::Stat(args) => stat::run(&args),
         Command::Read(args) => read::run(&args),
         Command::Script(args) => script::run(&args),
+        Command::Convert(args) => convert::convert(&args),
+        Command::Repair(args) => convert::repair(&args),
         Command::List(args) => list::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Schema(args) => schema::run(&args),

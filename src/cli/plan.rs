@@ -5,14 +5,16 @@ use std::{os::unix::fs::MetadataExt, path::Path};
 use nix::unistd::User;
 use tracer::{
     Error, ErrorKind, Result,
-    probe::{self, Filter, Provider, Spec, Target, foreign::Settings, spec::Field},
+    probe::{self, Filter, Found, Provider, Spec, Target, foreign::Settings, spec::Field},
     ring::{self, Wake, cpus},
+    schema::{self, Kind},
     session::{self, Session},
 };
 
 use super::{
     args::{Probes, Rings, Tasks, Trace},
     kin, say,
+    units::Gather,
 };
 
 /// The specs; the default is one.
@@ -74,6 +76,28 @@ pub fn options(args: &Probes, trace: &Trace, probes: usize, child: Option<u32>) 
         count_runs: trace.verbose,
         ..session::Options::default()
     })
+}
+
+/// How many events share a record.
+pub fn gather(asked: Gather, found: &[Found]) -> Result<u32> {
+    /// What suits events that are small.
+    const AUTO: u32 = 8;
+    /// The most bytes of an event that is, strings aside.
+    const SMALL: usize = 256;
+    if let Gather::Events(n) = asked {
+        return Ok(n);
+    }
+    for found in found.iter().filter(|f| f.spec().provider != Provider::Object) {
+        for schema in found.schemas()? {
+            let large = |f: &schema::Field| {
+                matches!(f.kind, Kind::Stack { .. }) || f.offset as usize + f.kind.size() > SMALL
+            };
+            if schema.fields.iter().any(large) {
+                return Ok(1);
+            }
+        }
+    }
+    Ok(AUTO)
 }
 
 /// Side-band records for a recording: of the command and its children, where nothing else is traced, else of all.

@@ -31,13 +31,14 @@ pub fn ledger(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     }
     for c in report.cpus.iter().filter(|c| c.holes + c.enospc + c.corruptions + c.undecoded > 0) {
         let kernel = c.kernel_lost.map_or("unknown".into(), |n| n.to_string());
-        write!(
-            out,
-            "  cpu {}: lost {} (the kernel's own count: {kernel}), other holes {}",
-            c.cpu,
-            c.lost,
-            { c.holes.saturating_sub(c.enospc) }
-        )?;
+        write!(out, "  cpu {}: lost {}", c.cpu, c.lost)?;
+        match report.gathered() {
+            true => write!(out, " records (the kernel's own count: {kernel}), {} events missing", c.holes)?,
+            false => {
+                let other = c.holes.saturating_sub(c.enospc);
+                write!(out, " (the kernel's own count: {kernel}), other holes {other}")?;
+            }
+        }
         if c.corruptions + c.undecoded > 0 {
             write!(out, ", {} corruptions, {} undecoded", c.corruptions, c.undecoded)?;
         }
@@ -98,7 +99,10 @@ fn feed(out: &mut impl Write, feed: &FeedReport) -> std::io::Result<()> {
 fn probe(out: &mut impl Write, p: &ProbeReport) -> std::io::Result<()> {
     let a = &p.accounts;
     write!(out, "  {}: fired {} = filtered {} + emitted {}", p.spec, a.fired, a.filtered, a.emitted)?;
-    for (name, n) in [("stored", a.stored), ("tallied", a.tallied)].iter().filter(|(_, n)| *n > 0) {
+    for (name, n) in [("stored", a.stored), ("tallied", a.tallied), ("gathered", a.gathered)]
+        .iter()
+        .filter(|(_, n)| *n > 0)
+    {
         write!(out, " + {name} {n}")?;
     }
     write!(out, " + failed {}", a.failed.total())?;
@@ -106,6 +110,9 @@ fn probe(out: &mut impl Write, p: &ProbeReport) -> std::io::Result<()> {
         a.failed.causes().iter().filter(|(_, n)| *n > 0).map(|(name, n)| format!("{name} {n}")).collect();
     if !causes.is_empty() {
         write!(out, " ({})", causes.join(", "))?;
+    }
+    if a.gathered > 0 {
+        write!(out, "; of the gathered {} in records emitted, {} in records that failed", a.sent, a.unsent)?;
     }
     if a.compat > 0 {
         write!(out, "; {} of the filtered were calls of 32-bit tasks", a.compat)?;

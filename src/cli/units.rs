@@ -60,6 +60,26 @@ pub fn wakeup(text: &str) -> Result<Wakeup, String> {
     u32::try_from(bytes).map(Wakeup::Bytes).map_err(|_| format!("{text} is more than a ring can hold"))
 }
 
+/// How many events share a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gather {
+    /// So many.
+    Events(u32),
+    /// As many as suits the events.
+    Auto,
+}
+
+/// A number of events, or `auto`.
+pub fn gather(text: &str) -> Result<Gather, String> {
+    match text {
+        "auto" => Ok(Gather::Auto),
+        _ => text
+            .parse()
+            .map(Gather::Events)
+            .map_err(|_| format!("'{text}' is no number of events, nor 'auto'")),
+    }
+}
+
 /// Two words with `=` between.
 pub fn pair(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or_else(|| format!("'{text}' has no '='"))?;

@@ -19,6 +19,8 @@ pub struct Stream {
     pending: Option<(u64, Option<u64>)>,
     /// Losses told that no hole has shown yet: they are of a level that has been silent since.
     credit: u64,
+    /// Events share records: a LOST record tells of records, and how many events they held the numbers alone do.
+    gathers: bool,
     /// Bytes were given up; what is missing next went with them.
     corrupt: bool,
     /// Records of which newer ones were written over: what a level misses next was among them, or failed then.
@@ -34,6 +36,11 @@ impl Stream {
     /// The stream of a CPU that has emitted nothing yet.
     pub fn new(cpu: u32) -> Stream {
         Stream { cpu, ..Stream::default() }
+    }
+
+    /// The same, where events share records.
+    pub fn gathering(cpu: u32) -> Stream {
+        Stream { gathers: true, ..Stream::new(cpu) }
     }
 
     /// A LOST record stands here: `count` records before the next one found no room.
@@ -108,6 +115,19 @@ impl Stream {
         };
         let overwritten = (over > 0).then(|| gap(over, Cause::Overwritten, time));
         let mut gaps = [overwritten, None, None];
+        if self.gathers {
+            if missing > 0 {
+                let cause = match (self.pending, self.corrupt) {
+                    (_, true) => Cause::Corrupt,
+                    (Some(_), _) => Cause::Lost,
+                    _ => Cause::Failed,
+                };
+                let told = self.pending.take().and_then(|(_, told)| told);
+                gaps[1] = Some(gap(missing, cause, told.or(time)));
+                self.corrupt = false;
+            }
+            return gaps;
+        }
         if let Some((count, told)) = self.pending.take() {
             self.credit += count;
             gaps[1] = Some(gap(count, Cause::Lost, told.or(time)));
@@ -142,7 +162,7 @@ impl Stream {
 
     /// Losses told for which the sequence shows no hole; not 0 after the end means that something is wrong.
     pub fn unplaced(&self) -> u64 {
-        self.credit
+        self.credit + self.pending.filter(|_| self.gathers).map_or(0, |(count, _)| count)
     }
 }
 
@@ -213,6 +233,22 @@ mod tests {
         s.event(0, 1, None);
         s.end([1, 0, 0, 0]);
         assert_eq!(s.unplaced(), 3);
+    }
+
+    #[test]
+    fn lost_records_that_held_several_events() {
+        let mut s = Stream::gathering(0);
+        s.event(0, 1, None);
+        s.lost(2, Some(9));
+        // Of another level, and so no hole yet.
+        assert_eq!(counts(s.event(1, 1, None).unwrap()), []);
+        assert_eq!(s.unplaced(), 2);
+        assert_eq!(counts(s.event(0, 18, None).unwrap()), [(Cause::Lost, 16)]);
+        assert_eq!((s.events(), s.holes(), s.unplaced()), (3, 16, 0));
+        assert_eq!(counts(s.event(0, 20, None).unwrap()), [(Cause::Failed, 1)]);
+        s.lost(1, None);
+        assert_eq!(counts(s.end([28, 1, 0, 0])), [(Cause::Lost, 8)]);
+        assert_eq!(s.unplaced(), 0);
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod feature;
 pub mod kind;
 pub mod read;
 pub mod records;
+pub mod rewrite;
 mod tracing_data;
 pub mod write;
 

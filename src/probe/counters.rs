@@ -16,23 +16,29 @@ const ACCOUNT_BYTES: usize = Accounts::WORDS * 8;
 /// `sizeof(struct tracer_level)`, and where its `seq` lies.
 const LEVEL_BYTES: usize = 4352;
 const SEQ_OFFSET: usize = 4;
-/// `sizeof(struct tracer_cpu)`.
+/// `sizeof(struct tracer_cpu)`, and where its `records` lie.
 const CPU_BYTES: usize = LEVELS * LEVEL_BYTES + 1024;
+const RECORDS_OFFSET: usize = LEVELS * LEVEL_BYTES + 8;
+/// `sizeof(struct tracer_gather)`; its `n` comes first.
+const GATHER_BYTES: usize = 6728;
 
 /// The maps `accounts` and `cpus`, mapped for reading.
 #[derive(Debug)]
 pub struct Counters {
     accounts: MmapRaw,
     cpus: Option<MmapRaw>,
+    gathers: Option<MmapRaw>,
     probes: usize,
     possible: usize,
 }
 
 impl Counters {
-    /// Maps the arrays of `possible` CPUs and `probes` probes; programs that number no events have no `cpus`.
+    /// Maps the arrays of `possible` CPUs and `probes` probes; programs that number no events have no `cpus`, and
+    /// those whose events each have a record no `gathers`.
     pub fn map(
         accounts: BorrowedFd<'_>,
         cpus: Option<BorrowedFd<'_>>,
+        gathers: Option<BorrowedFd<'_>>,
         possible: usize,
         probes: usize,
     ) -> Result<Counters> {
@@ -44,6 +50,7 @@ impl Counters {
         Ok(Counters {
             accounts: map(accounts, possible * probes * ACCOUNT_BYTES)?,
             cpus: cpus.map(|fd| map(fd, possible * CPU_BYTES)).transpose()?,
+            gathers: gathers.map(|fd| map(fd, possible * LEVELS * GATHER_BYTES)).transpose()?,
             probes,
             possible,
         })
@@ -55,17 +62,26 @@ impl Counters {
         if cpu >= self.possible || probe >= self.probes {
             return Accounts::default();
         }
-        let base = (cpu * self.probes + probe) * ACCOUNT_BYTES;
-        let mut words = [0; Accounts::WORDS];
-        for (i, word) in words.iter_mut().enumerate() {
-            // SAFETY: cpu and probe are below what the mapping was sized for, so base + 8 * i + 8 is within it;
-            // the kernel maps an array's values from a page boundary with elements of a multiple of 8 bytes
-            // (`array_map_mmap`, kernel/bpf/arraymap.c), so the word is aligned. It is only ever accessed
-            // atomically from here, and by the kernel's own atomic adds.
-            *word = unsafe { AtomicU64::from_ptr(self.accounts.as_mut_ptr().add(base + 8 * i).cast()) }
-                .load(Ordering::Relaxed);
+        read(&self.accounts, (cpu * self.probes + probe) * ACCOUNT_BYTES)
+    }
+
+    /// What became of a CPU's records that events share: emitted, and failed by cause.
+    pub fn records(&self, cpu: u32) -> Accounts {
+        match &self.cpus {
+            Some(cpus) if (cpu as usize) < self.possible => {
+                read(cpus, cpu as usize * CPU_BYTES + RECORDS_OFFSET)
+            }
+            _ => Accounts::default(),
         }
-        Accounts::from_words(&words)
+    }
+
+    /// How many events of a CPU wait for their record to be full.
+    pub fn held(&self, cpu: u32) -> u64 {
+        let Some(gathers) = self.gathers.as_ref().filter(|_| (cpu as usize) < self.possible) else {
+            return 0;
+        };
+        let first = cpu as usize * LEVELS;
+        (first..first + LEVELS).map(|at| u64::from(word(gathers, at * GATHER_BYTES))).sum()
     }
 
     /// How many CPUs there can be.
@@ -79,11 +95,30 @@ impl Counters {
         if let (Some(cpus), true) = (&self.cpus, (cpu as usize) < self.possible) {
             for (level, seq) in seqs.iter_mut().enumerate() {
                 let at = cpu as usize * CPU_BYTES + level * LEVEL_BYTES + SEQ_OFFSET;
-                // SAFETY: as above: within the mapping, aligned to 4, and never borrowed.
-                *seq =
-                    unsafe { AtomicU32::from_ptr(cpus.as_mut_ptr().add(at).cast()) }.load(Ordering::Relaxed);
+                *seq = word(cpus, at);
             }
         }
         seqs
     }
+}
+
+/// The accounts at `base`, which is a multiple of eight.
+fn read(map: &MmapRaw, base: usize) -> Accounts {
+    assert!(base.is_multiple_of(8) && base + ACCOUNT_BYTES <= map.len(), "accounts beyond the mapping");
+    let mut words = [0; Accounts::WORDS];
+    for (i, word) in words.iter_mut().enumerate() {
+        // SAFETY: base + 8 * i + 8 is within the mapping; the kernel maps an array's values from a page boundary
+        // with elements of a multiple of 8 bytes (`array_map_mmap`, kernel/bpf/arraymap.c), so the word is aligned.
+        // It is only ever accessed atomically from here, and by the kernel's own atomic adds.
+        *word =
+            unsafe { AtomicU64::from_ptr(map.as_mut_ptr().add(base + 8 * i).cast()) }.load(Ordering::Relaxed);
+    }
+    Accounts::from_words(&words)
+}
+
+/// The u32 at `at`, which is a multiple of four.
+fn word(map: &MmapRaw, at: usize) -> u32 {
+    assert!(at.is_multiple_of(4) && at + 4 <= map.len(), "a word beyond the mapping");
+    // SAFETY: as above: within the mapping, aligned to 4, and never borrowed.
+    unsafe { AtomicU32::from_ptr(map.as_mut_ptr().add(at).cast()) }.load(Ordering::Relaxed)
 }

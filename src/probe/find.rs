@@ -58,7 +58,7 @@ pub fn find(spec: &Spec) -> Result<Found> {
         found.each.push(spec.clone());
         return Ok(found);
     }
-    let catalogue = Catalogue::new();
+    let catalogue = Catalogue::only(&spec.target);
     let pattern = &*spec.target;
     match spec.provider {
         Provider::Kprobe | Provider::Kretprobe => found.take(catalogue.functions(pattern), |_| true),

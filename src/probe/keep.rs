@@ -5,6 +5,7 @@ use libbpf_rs::OpenObject;
 use super::{
     fetch::{NO_FAULT, Plan},
     object,
+    signature::REGISTER,
     spec::{Field as Asked, Path, Provider, Spec},
 };
 use crate::{
@@ -165,6 +166,12 @@ impl Keep {
             (_, Some(field)) if !amount(&field) && !matches!(field.kind, Kind::Bool | Kind::Pointer) => {
                 no(field, "there is no sum of", "integers have one, such as ret, lat and counts of bytes")
             }
+            // Nothing says where its sign is, and how many of its bits count.
+            (_, Some(field)) if field.kind == Kind::Pointer && field.type_name == REGISTER => no(
+                field,
+                "there is no sum of the register",
+                &format!("say what it holds: {0}:s32, {0}:s64, {0}:u32 or {0}:u64", field.name),
+            ),
             _ => {
                 let time = of.as_ref().is_some_and(|field| is_time(schema, field));
                 Ok(Kept { by, of, time })
@@ -252,6 +259,12 @@ mod tests {
         assert_eq!(of("l", ""), Ok((some("l"), some("fd"), false)));
         assert_eq!(of("pid", "file"), Ok((some("pid"), some("file"), false)));
         assert_eq!(of("kstack", "fd"), Ok((some("kstack"), some("fd"), false)));
+        let untyped = Schema {
+            fields: vec![Field { type_name: REGISTER.into(), ..field("arg1", Kind::Pointer, 52) }],
+            ..schema.clone()
+        };
+        let refused = keep("", "arg1").kept(&untyped).unwrap_err();
+        assert!(refused.help().is_some_and(|help| help.contains("arg1:s32")), "{refused}");
         assert!(of("path", "").unwrap_err().contains("path"));
         assert!(of("", "path").unwrap_err().contains("path"));
         let fd = Number::of(&schema.fields[4]);

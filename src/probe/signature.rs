@@ -44,6 +44,9 @@ pub struct Signature {
     pub owner: Owner,
 }
 
+/// The type of a register of which nothing is known.
+pub const REGISTER: &str = "unsigned long";
+
 /// Registers are all that is known of a function without a signature.
 pub fn registers() -> Vec<Param> {
     (0..6).map(|i| register(&format!("arg{i}"))).collect()
@@ -52,7 +55,7 @@ pub fn registers() -> Vec<Param> {
 fn register(name: &str) -> Param {
     Param {
         name: name.to_owned(),
-        type_name: "unsigned long".into(),
+        type_name: REGISTER.into(),
         kind: Kind::Pointer,
         show: Show::Plain,
         ty: None,

@@ -10,6 +10,8 @@ pub const LEVELS: usize = 4;
 pub enum Carries {
     /// All of it: our own programs fill it in.
     All,
+    /// Of the task its ids and its name: a sample of a recording.
+    Task,
     /// Of the task only its ids, from the sample's own fields: an event of a foreign program.
     Ids,
     /// Nothing of the task: a BPF ringbuf holds bytes and no more.

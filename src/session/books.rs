@@ -1,6 +1,6 @@
 //! The ledger of a session put together, and its identities checked.
 
-use super::{Marks, Session, books_foreign as foreign};
+use super::{Marks, Session, books_foreign as foreign, reader::Reader};
 use crate::{
     ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
     probe::{Attached, Loaded, Probes},
@@ -48,9 +48,11 @@ fn cpus(probes: &Probes) -> impl Iterator<Item = u32> + use<> {
     0..probes.possible_cpus()
 }
 
-/// A CPU's accounts over all probes, our own programs included.
+/// A CPU's accounts over all probes, our own programs and the records that events share included.
 fn whole_cpu(session: &Session, cpu: u32) -> Accounts {
-    (0..session.probes.ids()).map(|id| session.probes.accounts(cpu, id)).sum()
+    let mut all: Accounts = (0..session.probes.ids()).map(|id| session.probes.accounts(cpu, id)).sum();
+    all += session.probes.records(cpu);
+    all
 }
 
 /// One CPU's line; `None` of a CPU that has no ring and on which nothing ever fired.
@@ -92,6 +94,9 @@ pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity>
         tail(session, marks),
         corruption(report),
     ];
+    if session.probes.gathers() {
+        all.push(gathered(session, report));
+    }
     foreign::check(&mut all, &report.feeds, session.options.probes > 0);
     if session.options.count_runs {
         all.push(runs(&session.probes));
@@ -100,11 +105,15 @@ pub fn check(session: &Session, report: &Report, marks: &Marks) -> Vec<Identity>
 }
 
 pub(super) fn accounts(probes: &Probes) -> Identity {
-    let mut identity = Identity::new("accounts", "fired = filtered + stored + tallied + emitted + failed");
+    let says = match probes.gathers() {
+        true => "fired = filtered + stored + gathered + emitted + failed",
+        false => "fired = filtered + stored + tallied + emitted + failed",
+    };
+    let mut identity = Identity::new("accounts", says);
     for cpu in cpus(probes) {
         for id in 0..probes.ids() {
             let a = probes.accounts(cpu, id);
-            let ended = a.filtered + a.stored + a.tallied + a.emitted + a.failed.total();
+            let ended = a.filtered + a.stored + a.tallied + a.gathered + a.emitted + a.failed.total();
             identity.check(format_args!("probe {id} on cpu {cpu}"), a.fired, ended);
         }
     }
@@ -168,8 +177,10 @@ fn lost(session: &Session, report: &Report, marks: &Marks) -> Identity {
 fn records(session: &Session, report: &Report) -> Identity {
     let mut identity = Identity::new("records", "emitted = decoded + end markers + overwritten");
     for cpu in &report.cpus {
-        let markers = session.readers.get(cpu.cpu as usize).map_or(0, |r| r.markers);
-        let read = cpu.decoded + markers + cpu.overwritten;
+        let of = |count: fn(&Reader) -> u64| session.readers.get(cpu.cpu as usize).map_or(0, count);
+        // Of events that share a record, the record.
+        let alone = cpu.decoded - of(|r| r.unshared) + of(|r| r.shared);
+        let read = alone + of(|r| r.markers) + cpu.overwritten;
         if let Some(failed) = among_overwritten(session, cpu) {
             identity.unknown(failed);
             continue;
@@ -199,16 +210,13 @@ fn sequence(session: &Session, report: &Report) -> Identity {
         identity.check(
             format_args!("{place}, events + holes + overwritten and attempts"),
             cpu.decoded + cpu.holes + cpu.overwritten,
-            a.emitted + a.failed.attempts(),
+            a.emitted + a.failed.attempts() + a.sent + a.unsent,
         );
         match among_overwritten(session, cpu) {
             Some(failed) => identity.unknown(failed),
             None => {
-                identity.check(
-                    format_args!("{place}, holes and failed attempts"),
-                    cpu.holes,
-                    a.failed.attempts(),
-                );
+                let failed = a.failed.attempts() + a.unsent;
+                identity.check(format_args!("{place}, holes and failed attempts"), cpu.holes, failed);
             }
         }
         // An end marker may be lost as well, which takes no number.
@@ -216,9 +224,29 @@ fn sequence(session: &Session, report: &Report) -> Identity {
         let own = session.probes.accounts(cpu.cpu, Probes::OWN).failed.enospc;
         let marked = session.readers.get(cpu.cpu as usize).is_some_and(|r| r.markers > 0);
         // Where no marker arrived, nothing need have told its loss; `tail` says so.
-        if marked || unplaced > own {
+        // Where events share records, one LOST record can tell of our own and of theirs.
+        if (marked && !session.probes.gathers()) || unplaced > own {
             identity.check(format_args!("{place}, losses told without a hole"), unplaced, own);
         }
+    }
+    identity
+}
+
+/// Of events that share records.
+fn gathered(session: &Session, report: &Report) -> Identity {
+    let mut identity =
+        Identity::new("gathered", "gathered = in records emitted + in records failed + held; emitted = read");
+    for cpu in &report.cpus {
+        let probes = &session.probes;
+        let a: Accounts = (0..probes.ids()).map(|id| probes.accounts(cpu.cpu, id)).sum();
+        let held = probes.held(cpu.cpu);
+        let place = format!("cpu {}", cpu.cpu);
+        identity.check(&place, a.gathered, a.sent + a.unsent + held);
+        if held > 0 {
+            identity.fail(format!("{place}: {held} events are still held: it went offline with them"));
+        }
+        let read = session.readers.get(cpu.cpu as usize).map_or(0, |r| r.unshared);
+        identity.check(format_args!("{place}, in records emitted and read"), a.sent, read);
     }
     identity
 }

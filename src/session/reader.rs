@@ -12,6 +12,10 @@ pub struct Reader {
     pub stream: Stream,
     /// End markers read.
     pub markers: u64,
+    /// Records read that events share.
+    pub shared: u64,
+    /// Events read of them.
+    pub unshared: u64,
     /// Samples that no schema fits.
     pub undecoded: u64,
     /// Events with a field that could not be read.
@@ -36,10 +40,13 @@ pub struct Rise {
 }
 
 impl Reader {
-    pub fn new(cpu: u32) -> Reader {
+    /// Of a CPU whose events share records where `gathers`.
+    pub fn new(cpu: u32, gathers: bool) -> Reader {
         Reader {
-            stream: Stream::new(cpu),
+            stream: if gathers { Stream::gathering(cpu) } else { Stream::new(cpu) },
             markers: 0,
+            shared: 0,
+            unshared: 0,
             undecoded: 0,
             faulty: 0,
             beyond: 0,

@@ -50,7 +50,7 @@ impl Stat {
             return Err(Error::usage("no room for any tally: one entry is the least"));
         }
         let excluded = filter.excluded.len() as u32;
-        let probes = Probes::open(filter, probes, count_runs, Some(keep.clone()))?;
+        let probes = Probes::open(filter, probes, count_runs, Some(keep.clone()), 1)?;
         let started = Instant::now();
         Ok(Stat { probes, keep, told: Vec::new(), count_runs, excluded, started, ended: None })
     }

@@ -7,7 +7,9 @@ use crate::{
     Result,
     event::Event,
     probe::Probes,
+    record::Body,
     ring::{Item, ItemKind},
+    schema::shared,
     sink::{Note, Sink},
 };
 
@@ -55,22 +57,10 @@ pub fn take(
                 reader.markers += 1;
                 return Ok(ControlFlow::Continue(()));
             }
-            let decoded = Event::decode(item.cpu, sample.time(), raw, |id| probes.schema(id));
-            let gaps = decoded.and_then(|e| reader.stream.event(e.wire.level, e.wire.seq, e.time));
-            let (Some(event), Some(gaps)) = (decoded, gaps) else {
-                reader.undecoded += 1;
-                return Ok(ControlFlow::Continue(()));
-            };
-            let told = reader.tell(&gaps, sink);
-            reader.faulty += u64::from(event.faulty());
-            if quota.beyond(event.time) {
-                reader.beyond += 1;
-                return told.map(|()| ControlFlow::Continue(()));
+            if probes.gathers() && shared::is_shared(&raw) {
+                return take_shared(probes, reader, quota, item.cpu, raw, sink);
             }
-            quota.delivered += 1;
-            // A sink that could not take the gap is given the event all the same: it counts it either way.
-            let taken = sink.event(&event);
-            told.and(taken)?;
+            take_event(probes, reader, quota, (item.cpu, sample.time(), raw), sink)?;
         }
         ItemKind::Lost(lost) => reader.stream.lost(lost.lost, lost.sample_id.and_then(|id| id.time)),
         ItemKind::Corruption(corruption) => {
@@ -81,4 +71,81 @@ pub fn take(
         ItemKind::LostSamples(_) | ItemKind::Other => {}
     }
     Ok(ControlFlow::Continue(()))
+}
+
+/// Takes the events that share a record. Each is read, whatever the sink does with one before it.
+fn take_shared(
+    probes: &Probes,
+    reader: &mut Reader,
+    quota: &mut Quota,
+    cpu: u32,
+    raw: Body<'_>,
+    sink: &mut dyn Sink,
+) -> Result<ControlFlow<()>> {
+    reader.shared += 1;
+    let mut rest = Rest { probes, reader, cpu, events: shared::events(raw) };
+    let mut said = Ok(());
+    while let Some((time, raw)) = rest.next() {
+        said = said.and(take_event(probes, rest.reader, quota, (cpu, Some(time), raw), sink));
+    }
+    said.map(|()| ControlFlow::Continue(()))
+}
+
+/// The events of a record that are yet to be taken. Where a sink panics, those after its event never reach it: they
+/// are read and counted all the same.
+struct Rest<'a, I: Iterator<Item = Option<(u64, Body<'a>)>>> {
+    probes: &'a Probes,
+    reader: &'a mut Reader,
+    cpu: u32,
+    events: I,
+}
+
+impl<'a, I: Iterator<Item = Option<(u64, Body<'a>)>>> Rest<'a, I> {
+    fn next(&mut self) -> Option<(u64, Body<'a>)> {
+        let next = self.events.next()?;
+        match next {
+            Some(_) => self.reader.unshared += 1,
+            None => self.reader.undecoded += 1,
+        }
+        next
+    }
+}
+
+impl<'a, I: Iterator<Item = Option<(u64, Body<'a>)>>> Drop for Rest<'a, I> {
+    fn drop(&mut self) {
+        while let Some((time, raw)) = self.next() {
+            let decoded = Event::decode(self.cpu, Some(time), raw, |id| self.probes.schema(id));
+            match decoded.and_then(|e| self.reader.stream.event(e.wire.level, e.wire.seq, e.time)) {
+                // What it would have told of holes is in the counts.
+                Some(_) => self.reader.unhanded += 1,
+                None => self.reader.undecoded += 1,
+            }
+        }
+    }
+}
+
+#[inline]
+fn take_event(
+    probes: &Probes,
+    reader: &mut Reader,
+    quota: &mut Quota,
+    (cpu, time, raw): (u32, Option<u64>, Body<'_>),
+    sink: &mut dyn Sink,
+) -> Result<()> {
+    let decoded = Event::decode(cpu, time, raw, |id| probes.schema(id));
+    let gaps = decoded.and_then(|e| reader.stream.event(e.wire.level, e.wire.seq, e.time));
+    let (Some(event), Some(gaps)) = (decoded, gaps) else {
+        reader.undecoded += 1;
+        return Ok(());
+    };
+    let told = reader.tell(&gaps, sink);
+    reader.faulty += u64::from(event.faulty());
+    if quota.beyond(event.time) {
+        reader.beyond += 1;
+        return told;
+    }
+    quota.delivered += 1;
+    // A sink that could not take the gap is given the event all the same: it counts it either way.
+    let taken = sink.event(&event);
+    told.and(taken)
 }

@@ -137,7 +137,11 @@ impl Json {
             decimal(wire.pid, out);
         }
         if wire.carries != Carries::All {
-            key(b",\"uid\":null,\"cgroup\":null,\"comm\":null", out);
+            key(b",\"uid\":null,\"cgroup\":null,\"comm\":", out);
+            if wire.carries == Carries::Task {
+                return escape::json(wire.comm(), out);
+            }
+            key(b"null", out);
             return true;
         }
         key(b",\"uid\":", out);

@@ -171,6 +171,13 @@ impl Outlet {
         if p.reopened == self.reopened { p.written } else { 0 }
     }
 
+    /// Bytes up to the end of what is whole where it writes now; `None` while the writer may still write.
+    #[cfg(feature = "perf-data")]
+    pub(super) fn whole(&self) -> Option<u64> {
+        let p = self.shared.lock();
+        (p.done && p.reopened == self.reopened).then_some(p.whole)
+    }
+
     /// The name it was given.
     pub fn name(&self) -> &str {
         &self.name

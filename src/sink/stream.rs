@@ -104,6 +104,12 @@ impl<E: Encode> StreamSink<E> {
         &mut self.encode
     }
 
+    /// Bytes up to the end of what is whole in the file in use, once nothing is written any more.
+    #[cfg(feature = "perf-data")]
+    pub(super) fn whole(&self) -> Option<u64> {
+        self.outlet.whole()
+    }
+
     /// Bytes written to the file in use.
     #[cfg(feature = "perf-data")]
     pub(super) fn written(&self) -> u64 {
@@ -197,7 +203,7 @@ impl<E: Encode> Sink for StreamSink<E> {
         self.outlet.appended()
     }
 
-    /// As a note: what there is no room for waits for it, and beyond [`NOTES`] is left out.
+    /// As a note: what there is no room for waits for it, and beyond 64 KiB is left out.
     fn task(&mut self, task: &TaskRecord<'_>) -> Result<()> {
         self.outlet.check()?;
         self.catch_up();

@@ -118,6 +118,8 @@ pub(super) struct Progress {
     /// Bytes written to the descriptor in use, and how many there were before it.
     pub written: u64,
     pub reopened: u64,
+    /// How many of them end with a whole event, or a whole batch.
+    pub whole: u64,
     /// Set once, when the writer ends.
     pub failed: Option<Failure>,
     /// The thread touches no account any more.
@@ -209,6 +211,7 @@ pub(super) fn run(shared: &Shared, mut target: Target, mut transform: Option<Box
                     break Failure::Stopped;
                 }
                 p.outstanding -= 1;
+                p.whole = p.written;
                 if !batch.plain {
                     batch.clear();
                     p.free.push(batch);
@@ -219,7 +222,7 @@ pub(super) fn run(shared: &Shared, mut target: Target, mut transform: Option<Box
             Some(Work::Reopen(other)) => {
                 target = other;
                 let mut p = shared.lock();
-                (p.written, p.reopened) = (0, p.reopened + 1);
+                (p.written, p.whole, p.reopened) = (0, 0, p.reopened + 1);
                 drop(p);
                 if let Some(Err(e)) = transform.as_mut().map(|transform| transform.restart()) {
                     break errno(e);
@@ -277,6 +280,9 @@ fn write_batch(shared: &Shared, target: &Target, batch: &Batch) -> Result<(), Fa
                 }
                 p.delivered += (now - whole) as u64;
                 p.written += n as u64;
+                if let Some(last) = now.checked_sub(1) {
+                    p.whole = p.written - done as u64 + u64::from(ends[last]);
+                }
                 p.in_hand -= (now - whole) as u64;
                 whole = now;
             }

@@ -27,6 +27,8 @@ mod sink_fixture; // events and a session's worth of them to write
 mod sink_gaps; // holes that waited for room, at their place, in order and summed right
 mod sink_json; // NDJSON against golden lines
 mod sink_outlet; // bytes to pipes, terminals, sockets and files that are slow, stuck, full or gone
+#[cfg(feature = "perf-data")]
+mod sink_perf_data; // perf.data as a sink, read back
 mod sink_raw; // the hexadecimal and raw forms, and the reader of the latter
 mod sink_stacks; // stacks, names of values, folded stacks and their accounts
 mod sink_terminal; // one line a write on a terminal

@@ -3,7 +3,9 @@
 use tracer::perf_data::{
     Attr, Endian, Feature,
     feature::{BuildId, CpuTopology, NumaNode, id},
-    kind, records,
+    kind,
+    read::Reader,
+    records,
     write::Compressor,
 };
 
@@ -240,6 +242,41 @@ fn the_facts_that_need_no_judge() {
     }
     assert_eq!((bits >> 32, word(80), word(88), word(96)), (0, 0, 0, 0), "no feature above 31");
     assert_eq!((made.records.len() % 8, word(40) % 8), (0, 0));
+}
+
+#[test]
+fn what_is_written_is_what_is_read_in_both_orders_from_files_and_pipes() {
+    for endian in ORDERS {
+        let made = two(endian);
+        for (bytes, is_pipe) in [(made.file(), false), (made.pipe(), true)] {
+            let mut reader = Reader::new(&bytes).unwrap();
+            let mut records = Vec::new();
+            while let Some(next) = reader.next_record().unwrap() {
+                // A pipe begins with what stands in a file's sections.
+                let is_head = matches!(
+                    next.record.kind,
+                    kind::HEADER_ATTR | kind::HEADER_FEATURE | kind::TRACING_DATA | kind::EVENT_UPDATE
+                );
+                assert!(is_pipe || !is_head);
+                if !is_head {
+                    next.record.write(&mut records);
+                }
+            }
+            assert!(records == made.records, "{endian:?}, pipe: {is_pipe}");
+            let info = reader.info();
+            for feature in &made.opening.features {
+                let same = match feature {
+                    Feature::TracingData(data) => info.tracing.as_ref() == Some(&**data),
+                    other => info.feature(other.id()) == Some(other),
+                };
+                assert!(same, "{endian:?}, pipe: {is_pipe}: feature {}", feature.id());
+            }
+            for (read, written) in info.events.all().iter().zip(&made.opening.events) {
+                assert_eq!((&read.attr, &read.ids), (&written.attr, &written.ids));
+            }
+            assert!(info.notes.is_empty(), "{:?}", info.notes.all());
+        }
+    }
 }
 
 #[test]

@@ -20,6 +20,7 @@
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
+//! | `gather` | events that share records: each told once, and both kinds of counts |
 //! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
 //! | `preempt` | programs that interrupt each other |
@@ -50,6 +51,7 @@ mod doctor;
 mod fields;
 mod filters;
 mod flight;
+mod gather;
 mod guest;
 mod harness;
 mod hostile;
@@ -132,6 +134,7 @@ const TESTS: &[&[Test]] = &[
     stat::TESTS,
     record::TESTS,
     bench::TESTS,
+    gather::TESTS,
     structs::TESTS,
 ];
 

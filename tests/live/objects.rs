@@ -23,6 +23,11 @@ pub const TESTS: &[Test] = &[
         variables_of_an_object_that_nobody_linked,
     )
     .on_host(),
+    Test::new(
+        "objects::a_tracepoint_where_tracefs_is_not_mounted",
+        a_tracepoint_where_tracefs_is_not_mounted,
+    )
+    .on_host(),
     Test::new("objects::a_size_that_two_structs_have", a_size_that_two_structs_have),
     Test::new("objects::oversized_outputs_do_no_harm", oversized_outputs_do_no_harm),
     Test::new("objects::beside_probes_of_ours", beside_probes_of_ours),
@@ -194,14 +199,26 @@ fn losses_are_told_map_by_map(ctx: &Context) -> Outcome {
 
 /// An object as the compiler alone leaves it: where its variables lie is for whoever opens it to find.
 fn variables_of_an_object_that_nobody_linked(ctx: &Context) -> Outcome {
+    emits_its_variables(ctx, PLAIN)
+}
+
+/// A tracepoint's program needs tracefs, which need not be mounted.
+fn a_tracepoint_where_tracefs_is_not_mounted(ctx: &Context) -> Outcome {
+    emits_its_variables(ctx, &PLAIN.replace("raw_tp/sched_process_exec", "tp/sched/sched_process_exec"))
+}
+
+fn emits_its_variables(ctx: &Context, text: &str) -> Outcome {
     let (source, object) = (ctx.scratch.join("plain.bpf.c"), ctx.scratch.join("plain.bpf.o"));
-    std::fs::write(&source, PLAIN)?;
+    std::fs::write(&source, text)?;
     let args = ["-g", "-O2", "-target", "bpf", "-c"].map(std::ffi::OsString::from).to_vec();
     let files = [source.into_os_string(), "-o".into(), object.clone().into_os_string()];
     ctx.job("clang", args.into_iter().chain(files)).succeed()?;
     let spec = format!("o:{}", object.display());
-    let words = ["run", "-f", "json", "--set", "second=7", "--set", "third=9", &spec, "--", "true"];
-    let ran = ctx.tracer(words).succeed()?;
+    let without = "umount -l /sys/kernel/tracing; umount -l /sys/kernel/debug; exec \"$@\"";
+    let tracer = ctx.tracer_path().display().to_string();
+    let words = ["-m", "sh", "-c", without, "sh", &tracer, "run", "-f", "json", "--set", "second=7"];
+    let rest = ["--set", "third=9", &spec, "--", "true"];
+    let ran = ctx.job("unshare", words.into_iter().chain(rest)).succeed()?;
     assert!(ran.stdout.contains(r#""args":{"a":1,"b":7,"c":9}"#), "{ran}");
     assert!(ran.stdout.contains(r#""balanced":true"#), "{ran}");
     Ok(())

@@ -162,37 +162,39 @@ fn many_cost_little_more_than_one(ctx: &Context) -> Outcome {
     fail!("seconds for all and for one: {turns:?}");
 }
 
-/// Both count the calls of all functions of a pattern in a map, and are timed from the start of the process until
-/// they read: by then all is attached.
+/// Both are timed from the start of the process until they read, by when all is attached: with every function of a
+/// pattern, and with one.
 fn bpftrace_attaches_no_faster(ctx: &Context) -> Outcome {
-    const PATTERN: &str = "tcp_*";
     if !ctx.job("bpftrace", ["--version"]).run().is_ok_and(|ran| ran.status.success()) {
         skip!("bpftrace is not in the guest (cargo xtask setup --tests installs it on the host)");
     }
-    let script = format!("BEGIN {{ printf(\"ready\\n\"); }} kprobe:{PATTERN} {{ @ = count(); }}");
-    let theirs = || ctx.job("bpftrace", ["-B", "none", "-e", &script]);
-    let spec = format!("k:{PATTERN}");
-    let ours = || ctx.tracer(["run", "-v", "-f", "json", "--missing", "ignore", &spec]);
-    let timed = |job: Job, says: &str| -> anyhow::Result<(f64, String)> {
+    let timed = |job: Job, says: &str| -> anyhow::Result<f64> {
         let start = Instant::now();
-        let mut running = job.seconds(200).start()?;
+        let mut running = job.start()?;
         running.until("it reads", |job| job.stdout().contains(says))?;
         let seconds = start.elapsed().as_secs_f64();
         running.signal(Signal::SIGINT)?;
-        Ok((seconds, running.finish()?.stderr))
+        running.finish()?;
+        Ok(seconds)
     };
-    let mut turns = Vec::new();
-    for _ in 0..2 {
-        let ((them, _), (us, said)) = (timed(theirs(), "ready\n")?, timed(ours(), "\"header\"")?);
-        turns.push((us, them));
-        let attached = said.lines().find(|line| line.contains(", in ")).unwrap_or_default();
-        println!("{spec}: tracer {us:.2} s, bpftrace {them:.2} s; {attached}");
+    let theirs = |functions: &str| {
+        let script = format!("BEGIN {{ printf(\"ready\\n\"); }} kprobe:{functions} {{ @ = count(); }}");
+        timed(ctx.job("bpftrace", ["-B", "none", "-e", &script]), "ready\n")
+    };
+    let ours = |functions: &str| {
+        let spec = format!("k:{functions}");
+        timed(ctx.tracer(["run", "-f", "json", "--missing", "ignore", &spec]), "\"header\"")
+    };
+    // Whatever else the host does at that moment is in each time: the bound is to hold in one of three turns.
+    for _ in 0..3 {
+        let (them, us) = (theirs("tcp_*")?, ours("tcp_*")?);
+        let (them_one, us_one) = (theirs("tcp_sendmsg")?, ours("tcp_sendmsg")?);
+        println!("seconds for all and one: tracer {us:.2} {us_one:.2}, bpftrace {them:.2} {them_one:.2}");
+        if us <= them {
+            return Ok(());
+        }
     }
-    if turns.iter().any(|(us, them)| us <= them) {
-        Ok(())
-    } else {
-        fail!("seconds of ours, theirs: {turns:?}")
-    }
+    fail!("in none of three turns was everything attached sooner than by bpftrace");
 }
 
 fn nothing_matches(ctx: &Context) -> Outcome {

@@ -1,6 +1,6 @@
 //! The same events as bpftrace prints, where both trace the same workload at the same time.
 //!
-//! On the host alone: with the LLVM it needs, bpftrace has 200 MB, which is more than an initramfs should carry.
+//! On the host alone: with the LLVM it needs, bpftrace has 200 MB, which only one guest carries.
 
 use crate::context::Context;
 use crate::job::Running;

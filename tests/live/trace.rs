@@ -157,6 +157,12 @@ pub struct Accounts {
     pub stored: u64,
     /// Returns that met their entry.
     pub paired: u64,
+    /// Events that shared records.
+    pub gathered: u64,
+    /// Of these, in records emitted.
+    pub sent: u64,
+    /// Of these, in records that failed.
+    pub unsent: u64,
     /// Entries whose return had not come.
     pub waiting: Option<u64>,
     /// Hits that were skipped as recursion.
@@ -168,6 +174,8 @@ pub struct Accounts {
 pub struct Cpu {
     /// Which.
     pub cpu: u32,
+    /// Records that its ring took.
+    pub emitted: u64,
     /// Numbers that no event carried.
     pub holes: u64,
 }

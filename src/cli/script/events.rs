@@ -32,7 +32,7 @@ impl Catalogue {
     /// An event by its place in the recording, and the width of the longest name as it was when the first was shown.
     pub fn get(&mut self, info: &Info, index: usize) -> Option<(&Known, usize)> {
         let width = *self.width.get_or_insert_with(|| {
-            info.events.all().iter().map(|event| name(info, event).len()).max().unwrap_or(0)
+            info.events.all().iter().map(|event| info.name_of(event).len()).max().unwrap_or(0)
         });
         if self.known.get(index).is_none_or(Option::is_none) {
             let event = info.events.get(index)?;
@@ -46,13 +46,13 @@ impl Catalogue {
 }
 
 fn known(info: &Info, event: &EventInfo) -> Known {
-    let text = format(info, &event.attr).map(|(_, _, text)| String::from_utf8_lossy(text).into_owned());
+    let text = info.format(&event.attr).map(|(_, _, text)| String::from_utf8_lossy(text).into_owned());
     let print = text.as_deref().map(|text| Print::new(text, &constant));
-    Known { name: name(info, event), attr: event.attr, print, format: text }
+    Known { name: info.name_of(event), attr: event.attr, print, format: text }
 }
 
 /// What libtraceevent knows of the kernel's constants.
-fn constant(name: &str) -> Option<u64> {
+pub fn constant(name: &str) -> Option<u64> {
     const SOFTIRQS: [&str; 10] = [
         "HI_SOFTIRQ",
         "TIMER_SOFTIRQ",
@@ -69,48 +69,6 @@ fn constant(name: &str) -> Option<u64> {
         "HRTIMER_NORESTART" => Some(0),
         "HRTIMER_RESTART" => Some(1),
         _ => SOFTIRQS.iter().position(|known| *known == name).map(|n| n as u64),
-    }
-}
-
-/// The format text of a tracepoint: its system, its name and all of it.
-fn format<'a>(info: &'a Info, attr: &Attr) -> Option<(&'a [u8], &'a [u8], &'a [u8])> {
-    if attr.kind != Attr::TRACEPOINT {
-        return None;
-    }
-    let id = format!("ID: {}", attr.config);
-    let has_id = |text: &[u8]| text.split(|b| *b == b'\n').take(4).any(|line| line == id.as_bytes());
-    info.tracing.as_ref()?.formats().find(|(_, _, text)| has_id(text))
-}
-
-/// An event's name: as the recording says it, else as perf would make it.
-pub fn name(info: &Info, event: &EventInfo) -> String {
-    if let Some(name) = &event.name {
-        return String::from_utf8_lossy(name).into_owned();
-    }
-    if let Some((system, name, _)) = format(info, &event.attr) {
-        return format!("{}:{}", String::from_utf8_lossy(system), String::from_utf8_lossy(name));
-    }
-    const SOFTWARE: [&str; 12] = [
-        "cpu-clock",
-        "task-clock",
-        "page-faults",
-        "context-switches",
-        "cpu-migrations",
-        "minor-faults",
-        "major-faults",
-        "alignment-faults",
-        "emulation-faults",
-        "dummy",
-        "bpf-output",
-        "cgroup-switches",
-    ];
-    let attr = &event.attr;
-    match attr.kind {
-        Attr::SOFTWARE => {
-            SOFTWARE.get(attr.config as usize).map_or("unknown-software", |name| name).to_owned()
-        }
-        Attr::TRACEPOINT => "unknown tracepoint".to_owned(),
-        kind => format!("type-{kind}:{:#x}", attr.config),
     }
 }
 
@@ -185,14 +143,8 @@ pub fn describe(attr: &Attr) -> String {
         "defer_callchain",
     ];
     let mut out = format!(", type = {}, size = 128", attr.kind);
-    let mut put = |key: &str, value: u64, hex: bool| {
-        if value != 0 {
-            let value = if hex { format!("{value:#x}") } else { value.to_string() };
-            out.push_str(&format!(", {key} = {value}"));
-        }
-    };
-    put("config", attr.config, true);
-    put("{ sample_period, sample_freq }", attr.period, false);
+    put(&mut out, "config", attr.config, true);
+    put(&mut out, "{ sample_period, sample_freq }", attr.period, false);
     let types: Vec<&str> = TYPES.iter().filter(|(b, _)| attr.sample_type & b != 0).map(|(_, n)| *n).collect();
     if !types.is_empty() {
         out.push_str(&format!(", sample_type = {}", types.join("|")));
@@ -209,5 +161,29 @@ pub fn describe(attr: &Attr) -> String {
             value => out.push_str(&format!(", {flag} = {value}")),
         }
     }
+    let more: [(&str, u64, bool); 12] = [
+        ("{ wakeup_events, wakeup_watermark }", attr.wakeup.into(), false),
+        ("bp_type", attr.bp_type.into(), false),
+        ("{ bp_addr, config1 }", attr.config1, true),
+        ("{ bp_len, config2 }", attr.config2, true),
+        ("branch_sample_type", attr.branch_sample_type, false),
+        ("sample_regs_user", attr.sample_regs_user, true),
+        ("sample_stack_user", attr.sample_stack_user.into(), false),
+        ("clockid", attr.clockid as u64, false),
+        ("sample_regs_intr", attr.sample_regs_intr, true),
+        ("aux_watermark", attr.aux_watermark.into(), false),
+        ("sample_max_stack", attr.sample_max_stack.into(), false),
+        ("aux_sample_size", attr.aux_sample_size.into(), false),
+    ];
+    for (key, value, hex) in more {
+        put(&mut out, key, value, hex);
+    }
     out
+}
+
+fn put(out: &mut String, key: &str, value: u64, hex: bool) {
+    if value != 0 {
+        let value = if hex { format!("{value:#x}") } else { (value as i64).to_string() };
+        out.push_str(&format!(", {key} = {value}"));
+    }
 }

@@ -121,7 +121,7 @@ fn one(info: &Info, feature: &Feature, out: &mut Vec<u8>) {
             writeln!(out, "# pmu mappings: {}", all.join(", "))
         }
         Feature::Groups(all) => all.iter().try_for_each(|group| {
-            let name = |index: u32| info.events.get(index as usize).map(|event| events::name(info, event));
+            let name = |index: u32| info.events.get(index as usize).map(|event| info.name_of(event));
             let members = group.leader..group.leader.saturating_add(group.members.min(1 << 10));
             let names: Vec<String> = members.map_while(name).collect();
             // What perf calls a group that has no name.

@@ -1,10 +1,15 @@
 //! `tracer script`: a recording, ours or perf's, as text, NDJSON, CSV or stacks.
 
 pub mod args;
+mod csv;
 mod dump;
 mod events;
+mod folded;
 mod header;
-mod input;
+pub mod input;
+mod json;
+mod kernel;
+mod samples;
 mod tasks;
 mod text;
 
@@ -26,8 +31,12 @@ use tracer::{
 
 use self::{
     args::{Args, Format, Window},
+    csv::Csv,
     events::{Catalogue, Known},
+    folded::Folded,
     input::Input,
+    json::Json,
+    kernel::Kernel,
     tasks::Tasks,
     text::Text,
 };
@@ -38,10 +47,13 @@ const BATCH: usize = 64 << 10;
 
 /// A sample, and what it takes to show it.
 struct Sampled<'a> {
+    /// Its event's place in the recording.
+    index: usize,
     event: &'a Known,
     sample: Sample<'a>,
     comm: &'a [u8],
     info: &'a Info,
+    kernel: &'a Kernel,
 }
 
 impl Sampled<'_> {
@@ -50,7 +62,7 @@ impl Sampled<'_> {
         let Some(raw) = self.sample.raw else { return };
         let big = self.info.endian == Endian::Big;
         match &self.event.print {
-            Some(print) => print.print(raw, big, &|_| None, out),
+            Some(print) => print.print(raw, big, &|address| self.kernel.name(address), out),
             None => raw.iter().for_each(|b| hex_byte(*b, out)),
         }
     }
@@ -106,6 +118,7 @@ struct Script {
     form: Form,
     catalogue: Catalogue,
     tasks: Tasks,
+    kernel: Kernel,
     out: Vec<u8>,
     live: bool,
     left_out: LeftOut,
@@ -122,6 +135,9 @@ struct LeftOut {
 
 enum Form {
     Text(Text),
+    Json(Box<Json>),
+    Csv(Csv),
+    Folded(Folded),
     Dump,
 }
 
@@ -129,7 +145,10 @@ impl Script {
     fn new(args: &Args, live: bool) -> Result<Script> {
         let form = match args.format {
             _ if args.dump => Form::Dump,
-            _ => Form::Text(Text::new(text::columns(&args.fields)?)),
+            Format::Text => Form::Text(Text::new(text::columns(&args.fields)?)),
+            Format::Json => Form::Json(Box::default()),
+            Format::Csv => Form::Csv(Csv::new(text::columns(&args.fields)?)),
+            Format::Folded => Form::Folded(Folded::default()),
         };
         Ok(Script {
             window: args.time,
@@ -138,6 +157,7 @@ impl Script {
             form,
             catalogue: Catalogue::default(),
             tasks: Tasks::new(),
+            kernel: Kernel::default(),
             out: Vec::with_capacity(2 * BATCH),
             live,
             left_out: LeftOut::default(),
@@ -158,6 +178,14 @@ impl Script {
                 }
             }
         }
+        match &mut self.form {
+            Form::Json(json) if !args.header_only => {
+                json.begin(records.info(), &mut self.catalogue, &mut self.out);
+                json.end(&mut self.out);
+            }
+            Form::Folded(folded) => folded.end(&mut self.out),
+            _ => {}
+        }
         self.flush()?;
         self.tell(&records);
         Ok(())
@@ -166,12 +194,19 @@ impl Script {
     fn record(&mut self, next: &Next<'_>) {
         let Next { record, info, .. } = next;
         self.tasks.take(record);
+        self.kernel.take(record);
+        match &mut self.form {
+            Form::Folded(folded) => folded.take(record),
+            // All that a header says is known by the first record of the kernel's own.
+            Form::Json(json) if record.is_kernels() => json.begin(info, &mut self.catalogue, &mut self.out),
+            _ => {}
+        }
         if let Form::Dump = self.form {
             return dump::record(next, &mut self.out);
         }
         match record.kind {
             kind::SAMPLE => self.sample(record, info),
-            kind::LOST | kind::LOST_SAMPLES if self.show_lost => self.lost(next),
+            kind::LOST | kind::LOST_SAMPLES => self.lost(next),
             _ => {}
         }
     }
@@ -192,9 +227,12 @@ impl Script {
             return;
         }
         let comm = self.tasks.name(sample.pid.unwrap_or(0));
-        let sampled = Sampled { event, sample, comm, info };
+        let sampled = Sampled { index, event, sample, comm, info, kernel: &self.kernel };
         match &mut self.form {
             Form::Text(text) => text.sample(&sampled, width, &mut self.out),
+            Form::Json(json) => self.left_out.malformed += u64::from(!json.sample(&sampled, &mut self.out)),
+            Form::Csv(csv) => csv.sample(&sampled, &mut self.out),
+            Form::Folded(folded) => folded.sample(&sampled),
             Form::Dump => {}
         }
     }
@@ -206,6 +244,13 @@ impl Script {
             kind::LOST => Lost::parse(record.body, record.endian).map(|l| l.lost),
             _ => LostSamples::parse(record.body, record.endian).map(|l| l.lost),
         };
+        if let Form::Json(json) = &mut self.form {
+            let cpu = next.info.events.cpu(record).unwrap_or(tracer::event::NO_CPU);
+            return json.lost(cpu, lost, next.time, &mut self.out);
+        }
+        if !self.show_lost {
+            return;
+        }
         let time = next.time.unwrap_or(0);
         let line = format!(
             "lost {} at {}.{:09} (from {:#x} on)\n",

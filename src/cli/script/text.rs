@@ -36,7 +36,7 @@ const ALL: [(&str, Column); 10] = [
 ];
 
 /// The columns that a list names, in the order in which a line has them; without one, those that tell most.
-pub fn columns(list: &[String]) -> Result<Vec<Column>> {
+pub fn columns(list: &[String]) -> Result<Vec<(&'static str, Column)>> {
     let usual = ["comm", "pid", "tid", "cpu", "time", "event", "trace"];
     if let Some(other) = list.iter().find(|name| !ALL.iter().any(|(known, _)| known == name)) {
         let known: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
@@ -45,7 +45,7 @@ pub fn columns(list: &[String]) -> Result<Vec<Column>> {
     }
     let asked =
         |name: &str| if list.is_empty() { usual.contains(&name) } else { list.iter().any(|l| l == name) };
-    Ok(ALL.iter().filter(|(name, _)| asked(name)).map(|(_, column)| *column).collect())
+    Ok(ALL.into_iter().filter(|(name, _)| asked(name)).collect())
 }
 
 /// The text form.
@@ -55,8 +55,8 @@ pub struct Text {
 }
 
 impl Text {
-    pub fn new(columns: Vec<Column>) -> Text {
-        Text { columns, trace: Vec::new() }
+    pub fn new(columns: Vec<(&'static str, Column)>) -> Text {
+        Text { columns: columns.into_iter().map(|(_, column)| column).collect(), trace: Vec::new() }
     }
 
     fn has(&self, column: Column) -> bool {
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn columns_come_in_the_order_of_a_line() {
         let list = ["time".to_owned(), "comm".to_owned()];
-        assert_eq!(columns(&list).unwrap(), [Column::Comm, Column::Time]);
+        assert_eq!(columns(&list).unwrap(), [("comm", Column::Comm), ("time", Column::Time)]);
         assert_eq!(columns(&[]).unwrap().len(), 7);
         assert!(columns(&["colour".to_owned()]).unwrap_err().to_string().contains("colour"));
     }

@@ -104,6 +104,15 @@ impl Events {
         }
     }
 
+    /// The CPU that a record that is no sample says in its trailer.
+    pub fn cpu(&self, record: &Record<'_>) -> Option<u32> {
+        let attr = self.all.get(self.of(record)?)?.attr;
+        let trailer = attr.format().sample_id_all && attr.sample_type & CPU != 0;
+        let back = if attr.sample_type & IDENTIFIER != 0 { 16 } else { 8 };
+        let at = record.body.len().checked_sub(back).filter(|_| trailer && record.kind != kind::SAMPLE)?;
+        record.endian.u32_at(record.body, at)
+    }
+
     /// The time of a record, where it has one.
     pub fn time(&self, record: &Record<'_>) -> Option<u64> {
         let places = self.all.get(self.of(record)?)?.time;

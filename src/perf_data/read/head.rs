@@ -30,6 +30,9 @@ pub struct FileHead {
     pub attrs: Section,
     /// The records. Of size 0 where the recording has not ended.
     pub data: Section,
+    /// Unused by perf since 2011. In an unfinished file of ours, the records that a pipe would begin with: what tells
+    /// of it (see [`crate::perf_data::write`]).
+    pub prologue: Section,
     /// Which features there are: bit n of word n / 64.
     pub features: [u64; 4],
 }
@@ -78,14 +81,14 @@ impl FileHead {
     fn parse(f: &mut Fields<'_>, size: u64, endian: Endian) -> Option<FileHead> {
         let attr_size = f.u64()?;
         let mut section = || Some(Section { offset: f.u64()?, size: f.u64()? });
-        let (attrs, data, _event_types) = (section()?, section()?, section()?);
+        let (attrs, data, prologue) = (section()?, section()?, section()?);
         let mut features = [0; 4];
         // The head of before 2010 ends here.
         if size >= Head::FILE_SIZE as u64 {
             let bytes: [u8; 32] = f.array()?;
             features = bitmap(&bytes, endian);
         }
-        Some(FileHead { attr_size, attrs, data, features })
+        Some(FileHead { attr_size, attrs, data, prologue, features })
     }
 
     /// The numbers of the features, rising: in their order their sections follow the records.

@@ -13,6 +13,7 @@ mod events;
 mod head;
 mod inflate;
 mod info;
+mod names;
 mod part;
 mod reader;
 mod record;

@@ -156,6 +156,7 @@ fn open_file<'a>(bytes: &'a [u8], file: &FileHead, info: &mut Info) -> Source<'a
     take_attrs(bytes, file, info);
     let start = file.data.offset.min(len);
     if file.data.size == 0 {
+        take_prologue(bytes, file, info);
         info.notes.add(Note::Unfinished);
         return Source::slice(bytes, start as usize);
     }
@@ -173,6 +174,18 @@ fn section(bytes: &[u8], offset: u64, size: u64) -> &[u8] {
     let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     let size = usize::try_from(size).unwrap_or(usize::MAX).min(bytes.len() - start);
     &bytes[start..start + size]
+}
+
+/// The features that an unfinished file has as records, before its data.
+fn take_prologue(bytes: &[u8], file: &FileHead, info: &mut Info) {
+    let own = section(bytes, file.prologue.offset, file.prologue.size);
+    if own.len() as u64 == file.prologue.size && file.prologue.offset >= Head::FILE_SIZE as u64 {
+        let mut part = Part::new(0, Source::slice(own, 0), info.endian);
+        // A slice has no reading that could fail.
+        while let Ok(Some(place)) = part.next(info) {
+            info.take(&part.record(&place));
+        }
+    }
 }
 
 fn take_attrs(bytes: &[u8], file: &FileHead, info: &mut Info) {

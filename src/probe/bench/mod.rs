@@ -142,7 +142,7 @@ impl Bench {
             })
         };
         let (array, twin, accounts) = (map("events")?, map("twin_events")?, map("accounts")?);
-        let counters = Counters::map(accounts.as_fd(), None, possible, 1)?;
+        let counters = Counters::map(accounts.as_fd(), None, None, possible, 1)?;
         let ringbuf = object.maps().find(|m| m.name() == "ringbuf");
         let ringbuf = ringbuf.ok_or_else(|| {
             Refused::Ours(Error::new(ErrorKind::Runtime, "the BPF object has no map 'ringbuf'"))

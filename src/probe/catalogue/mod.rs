@@ -115,6 +115,8 @@ impl Function {
 /// The kernel's tables. What is read is kept, so a catalogue shows the modules of the time of its first question.
 #[derive(Debug, Default)]
 pub struct Catalogue {
+    /// The pattern of all the functions that it will be asked for; `None` for any.
+    only: Option<String>,
     symbols: OnceCell<Vec<Symbol>>,
     ranges: OnceCell<Ranges>,
     traced: OnceCell<Option<HashSet<String>>>,
@@ -125,6 +127,15 @@ impl Catalogue {
     /// A catalogue that has read nothing yet.
     pub fn new() -> Catalogue {
         Catalogue::default()
+    }
+
+    /// A catalogue that will be asked for functions of this pattern alone: it keeps no others of the tables.
+    pub(super) fn only(pattern: &str) -> Catalogue {
+        Catalogue { only: Some(pattern.to_owned()), ..Catalogue::default() }
+    }
+
+    fn keeps(&self, name: &str) -> bool {
+        self.only.as_ref().is_none_or(|pattern| matches(pattern, name))
     }
 
     /// The kernel functions whose names match, in the order of the kernel's table.
@@ -187,7 +198,10 @@ impl Catalogue {
     }
 
     fn symbols(&self) -> &[Symbol] {
-        self.symbols.get_or_init(|| symbols::parse(&fs::read_to_string("/proc/kallsyms").unwrap_or_default()))
+        self.symbols.get_or_init(|| {
+            let table = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+            symbols::parse(&table, |name| self.keeps(name) || symbols::is_mark(name))
+        })
     }
 
     fn function(&self, symbol: &Symbol) -> Function {
@@ -217,7 +231,10 @@ impl Catalogue {
         if blacklist.contains(name) || symbol.address.is_some_and(|a| ranges.blacklisted(a)) {
             return Some(Why::Blacklisted);
         }
-        let traced = self.traced.get_or_init(|| tracefs::traced_functions().map(|t| symbols::traced(&t)));
+        let traced = self.traced.get_or_init(|| {
+            let table = tracefs::traced_functions()?;
+            Some(symbols::traced(&table, |name| self.keeps(name)))
+        });
         if traced.as_ref().is_some_and(|traced| !traced.contains(name)) {
             return Some(Why::NoTrace);
         }
@@ -257,8 +274,8 @@ pub(super) fn module_of(name: &str) -> Option<String> {
 #[cfg(test)]
 pub(super) fn of_tables(kallsyms: &str, traced: Option<&str>, blacklist: &str) -> Catalogue {
     let catalogue = Catalogue::new();
-    let _ = catalogue.symbols.set(symbols::parse(kallsyms));
-    let _ = catalogue.traced.set(traced.map(symbols::traced));
+    let _ = catalogue.symbols.set(symbols::parse(kallsyms, |_| true));
+    let _ = catalogue.traced.set(traced.map(|t| symbols::traced(t, |_| true)));
     let _ = catalogue.blacklist.set(symbols::blacklist(blacklist));
     catalogue
 }

@@ -13,9 +13,14 @@ pub struct Symbol {
     pub named_so: usize,
 }
 
-/// The symbols of text, weak ones too, in a table as `/proc/kallsyms` has it.
-pub fn parse(kallsyms: &str) -> Vec<Symbol> {
-    let mut symbols: Vec<Symbol> = kallsyms.lines().filter_map(symbol).collect();
+/// The symbols of text whose names are wanted, weak ones too, in a table as `/proc/kallsyms` has it.
+pub fn parse(kallsyms: &str, wanted: impl Fn(&str) -> bool) -> Vec<Symbol> {
+    // Most lines are not worth taking apart.
+    let lines = kallsyms.lines().filter(|line| {
+        let name = line.splitn(3, ' ').nth(2).and_then(|rest| rest.split('\t').next());
+        name.is_some_and(&wanted)
+    });
+    let mut symbols: Vec<Symbol> = lines.filter_map(symbol).collect();
     let mut count: HashMap<&str, usize> = HashMap::with_capacity(symbols.len());
     for symbol in &symbols {
         *count.entry(&symbol.name).or_default() += 1;
@@ -48,9 +53,10 @@ pub fn symbol(line: &str) -> Option<Symbol> {
     })
 }
 
-/// The names of `available_filter_functions`: what the kernel's function tracer knows.
-pub fn traced(text: &str) -> HashSet<String> {
-    text.lines().filter_map(|l| l.split_whitespace().next()).map(str::to_owned).collect()
+/// The wanted names of `available_filter_functions`: what the kernel's function tracer knows.
+pub fn traced(text: &str, wanted: impl Fn(&str) -> bool) -> HashSet<String> {
+    let names = text.lines().filter_map(|line| line.split([' ', '\t']).next());
+    names.filter(|name| wanted(name)).map(str::to_owned).collect()
 }
 
 /// The names of the kprobe blacklist of debugfs.
@@ -74,13 +80,18 @@ const SHUT: [(&str, &str); 3] = [
 
 const INIT: (&str, &str) = ("_sinittext", "_einittext");
 
+/// Whether a symbol may be one of the marks of these pieces.
+pub fn is_mark(name: &str) -> bool {
+    name.starts_with('_') && name.contains("text")
+}
+
 impl Ranges {
     /// Empty where addresses are hidden.
     pub fn of(symbols: &[Symbol]) -> Ranges {
         // Once over the table, for names that all begin so.
         let marks: HashMap<&str, u64> = symbols
             .iter()
-            .filter(|s| s.module.is_none() && s.name.starts_with('_') && s.name.contains("text"))
+            .filter(|s| s.module.is_none() && is_mark(&s.name))
             .filter_map(|s| Some((&*s.name, s.address?)))
             .collect();
         let range = |(begin, end): &(&str, &str)| marks.get(begin).copied().zip(marks.get(end).copied());

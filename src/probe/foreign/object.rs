@@ -5,7 +5,7 @@ use std::{os::fd::OwnedFd, path::Path};
 use libbpf_rs::{Link, MapCore, MapType, Object, ObjectBuilder, OpenObject, btf::Btf};
 
 use super::{
-    super::{object, preflight, spec::Spec},
+    super::{object, preflight, spec::Spec, tracefs},
     Settings, layout,
     marker::keep,
     ringbuf::Ringbuf,
@@ -52,8 +52,8 @@ impl ForeignObject {
     ///
     /// # Errors
     ///
-    /// Attach: there is no such file, it is no BPF object, it has no such program, a variable or a struct cannot
-    /// be as the settings say, or the kernel refuses a program.
+    /// Attach: there is no such file, it is no BPF object, it has no such program, a struct cannot be as the settings
+    /// say, or the kernel refuses a program. Usage: a variable cannot have its value.
     pub fn load(
         spec: &Spec,
         settings: &Settings,
@@ -73,7 +73,7 @@ impl ForeignObject {
             for (name, value) in &settings.set {
                 let set = |btf: &Btf<'_>| variables::set(&mut open, btf, name, value);
                 let set = placed.as_ref().map_or(Ok(false), set);
-                if set.map_err(|e| why(format!("--set {name}: {e}")))? {
+                if set.map_err(|e| Error::usage(format!("{spec}: --set {name}: {e}")))? {
                     used.push(name.clone());
                 }
             }
@@ -120,8 +120,22 @@ impl ForeignObject {
     ///
     /// # Errors
     ///
-    /// Attach: what the kernel or libbpf said, or no program says where.
+    /// Attach: what the kernel or libbpf said, or no program says where. Precondition: a tracepoint is wanted, and
+    /// tracefs can neither be read nor mounted.
     pub fn attach(&mut self) -> Result<()> {
+        let section = |p: &libbpf_rs::Program<'_>| p.section().to_string_lossy().into_owned();
+        let by_id = |section: String| ["tp/", "tracepoint/"].iter().any(|word| section.starts_with(word));
+        let sections: Vec<String> =
+            self.object.progs().filter(|p| p.autoload()).map(|p| section(&p)).collect();
+        match sections.into_iter().any(by_id) {
+            // A tracepoint's id is read from tracefs, which may be mounted on that thread alone.
+            true => tracefs::with(|_| self.attach_all())
+                .map_err(|e| e.context(format!("{}: cannot attach", self.spec))),
+            false => self.attach_all(),
+        }
+    }
+
+    fn attach_all(&mut self) -> Result<()> {
         for program in self.object.progs_mut().filter(|p| p.autoload()) {
             let name = program.name().to_string_lossy().into_owned();
             let section = program.section().to_string_lossy().into_owned();

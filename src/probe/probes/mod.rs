@@ -42,6 +42,9 @@ const FOLLOWERS: [(&str, &str); 3] = [
     ("follow_exit", "sched_process_exit"),
 ];
 
+/// The map of events that wait for others.
+const GATHERS: &str = "gathers";
+
 /// `BPF_F_TEST_RUN_ON_CPU`
 const TEST_RUN_ON_CPU: u32 = 1;
 
@@ -92,20 +95,35 @@ pub struct Probes {
     run_counts: Option<OwnedFd>,
     /// What is kept of runs in place of their events.
     keep: Option<Keep>,
+    /// Events that share a record; 1: each has its own.
+    gather: u32,
 }
 
 impl Probes {
     /// The probe id of our own programs: the end marker and those that follow processes.
     pub const OWN: usize = 0;
+    /// The most events that can share a record: `TRACER_GATHERED` in `bpf/tracer.h`.
+    pub const GATHERED: u32 = 32;
 
     /// Loads our own programs and makes the maps, for up to `probes` probes. With `count_runs` the kernel counts
     /// the runs of BPF programs from before the first can run, as a second source for `fired`; that costs some
-    /// ns a run. With `keep` nothing is emitted: runs are added to tallies.
+    /// ns a run. With `keep` nothing is emitted: runs are added to tallies. Up to `gather` events of a CPU share a
+    /// record; they wait for it to be full, or for [`Probes::put_out`].
     ///
     /// # Errors
     ///
     /// A precondition where this process lacks the capabilities or the kernel cannot load BPF programs.
-    pub fn open(filter: Filter, probes: usize, count_runs: bool, keep: Option<Keep>) -> Result<Probes> {
+    pub fn open(
+        filter: Filter,
+        probes: usize,
+        count_runs: bool,
+        keep: Option<Keep>,
+        gather: u32,
+    ) -> Result<Probes> {
+        if !(1..=Probes::GATHERED).contains(&gather) {
+            return Err(Error::usage(format!("{gather} events cannot share a record"))
+                .with_help(format!("1 to {} can", Probes::GATHERED)));
+        }
         preflight::rights()?;
         // Before anything runs: our own programs are attached below.
         let run_counts = count_runs.then(libbpf::enable_run_counts).transpose().map_err(|e| {
@@ -120,6 +138,7 @@ impl Probes {
             let entries = match map.name().to_str() {
                 Some("events" | "cpus") => possible,
                 Some("accounts") => possible * ids,
+                Some("gathers") => possible * LEVELS,
                 _ => continue,
             };
             map.set_max_entries(entries as u32)
@@ -128,6 +147,10 @@ impl Probes {
         object::leave_out(&mut open, &["functions", "pairs"])?;
         Keep::size(keep.as_ref(), &mut open)?;
         object::select(&mut open, "end_marker");
+        match gather {
+            1 => object::leave_out(&mut open, &[GATHERS])?,
+            _ => object::select(&mut open, "put_out_all"),
+        }
         if filter.follows() {
             FOLLOWERS.iter().for_each(|(name, _)| object::select(&mut open, name));
         }
@@ -148,7 +171,9 @@ impl Probes {
         let array = events.as_fd().try_clone_to_owned().map_err(|e| {
             Error::caused(ErrorKind::Runtime, "duplicating the perf event array's descriptor", e)
         })?;
-        let counters = Counters::map(accounts.as_fd(), Some(cpus.as_fd()), possible, ids)?;
+        let gathers = map(GATHERS).filter(|_| gather > 1);
+        let gathers = gathers.as_ref().map(AsFd::as_fd);
+        let counters = Counters::map(accounts.as_fd(), Some(cpus.as_fd()), gathers, possible, ids)?;
         let mut probes = Probes {
             attached: Vec::new(),
             loaded: Vec::new(),
@@ -160,6 +185,7 @@ impl Probes {
             ids,
             run_counts,
             keep,
+            gather,
         };
         probes.follow()?;
         Ok(probes)
@@ -251,6 +277,30 @@ impl Probes {
     /// As [`Probes::fire`].
     pub fn mark_end(&self, cpu: u32) -> io::Result<()> {
         test_run(&self.base, "end_marker", cpu, &[0; 6])
+    }
+
+    /// Whether events share records.
+    pub fn gathers(&self) -> bool {
+        self.gather > 1
+    }
+
+    /// How many events of a CPU wait for their record to be full.
+    pub fn held(&self, cpu: u32) -> u64 {
+        self.counters.held(cpu)
+    }
+
+    /// What became of a CPU's records that events share: emitted, and failed by cause.
+    pub fn records(&self, cpu: u32) -> Accounts {
+        self.counters.records(cpu)
+    }
+
+    /// Outputs the events of a CPU that wait for their record to be full.
+    ///
+    /// # Errors
+    ///
+    /// As [`Probes::fire`].
+    pub fn put_out(&self, cpu: u32) -> io::Result<()> {
+        test_run(&self.base, "put_out_all", cpu, &[0; 6])
     }
 
     /// Detaches every probe. Programs that run at this moment may still emit; see `membarrier(2)`.

@@ -140,6 +140,10 @@ impl Probes {
                 .for_each(|mut p| p.set_attach_type(ProgramAttachType::KprobeMulti));
         }
         object::share_maps(&mut open, &self.base, &object::SHARED)?;
+        match self.gather {
+            1 => object::leave_out(&mut open, &[super::GATHERS])?,
+            _ => object::share_maps(&mut open, &self.base, &[super::GATHERS])?,
+        }
         Keep::size(self.keep.as_ref(), &mut open)?;
         object::share_maps(&mut open, &self.base, Keep::maps(self.keep.as_ref()))?;
         match many {
@@ -151,6 +155,7 @@ impl Probes {
         }
         object::configure(&mut open, &Common { filter: &self.filter, probes: self.ids }, id, |c| {
             hook.configure(plan, c);
+            c.set_u32("gather", self.gather);
             c.set_u32("many", many.number());
         })?;
         Ok(Loaded {

@@ -57,18 +57,35 @@ impl Files {
         Ok((old, name))
     }
 
-    /// Finishes the file in use, once all is written.
-    pub fn finish(&self, finish: Finish, cut: bool) -> Result<()> {
-        let doing = || format!("{}: cannot be finished", self.path.display());
-        if cut {
-            return Err(Error::new(
+    /// Finishes the file in use, once nothing more is written: `whole` bytes of it are whole, where that is known.
+    ///
+    /// # Errors
+    ///
+    /// Where it cannot be finished; where it could and not all was written, so that its end is `cut`.
+    pub fn finish(&self, finish: Finish, whole: Option<u64>, cut: bool) -> Result<()> {
+        let path = self.path.display();
+        let Some(whole) = whole else {
+            let text = format!("{path}: it is not finished, as it is still being written");
+            return Err(Error::new(ErrorKind::Sink, text));
+        };
+        let finished = self.file.try_clone().and_then(|file| {
+            // Half a record may stand behind it, and what is cut makes room for the end.
+            file.set_len(whole)?;
+            finish.file(file)
+        });
+        finished.map_err(|e| {
+            // Nothing but records stands behind the head of an unfinished file.
+            let _ = self.file.set_len(whole);
+            Error::caused(ErrorKind::Sink, format!("{path}: cannot be finished"), e)
+        })?;
+        match cut {
+            true => Err(Error::new(
                 ErrorKind::Sink,
-                format!("{}: it is not whole, as not all could be written", self.path.display()),
+                format!("{path}: it ends early, as not all could be written"),
             )
-            .with_help("what is in it: `tracer script`; a file that perf reads: `tracer repair`"));
+            .with_help("write it faster: a lower level of -z, a faster disk; or record less")),
+            false => Ok(()),
         }
-        let file = self.file.try_clone().map_err(|e| Error::caused(ErrorKind::Sink, doing(), e))?;
-        finish.file(file).map_err(|e| Error::caused(ErrorKind::Sink, doing(), e))
     }
 }
 

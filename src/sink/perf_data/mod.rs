@@ -168,11 +168,13 @@ impl Sink for PerfData {
     }
 
     fn footer(&mut self, report: &Report) -> Result<()> {
-        self.stream.footer(report)?;
-        let Some(files) = &self.files else { return Ok(()) };
-        let counts = self.stream.counts();
+        let written = self.stream.footer(report);
+        let Some(files) = &self.files else { return written };
+        let cut = self.stream.counts().dropped_sink > 0;
         let finish = self.stream.encode().finish();
-        files.finish(finish, counts.dropped_sink > 0)
+        // Where it failed, what there is gets finished all the same, so that it can be read.
+        let finished = files.finish(finish, self.stream.whole(), cut);
+        written.and(finished)
     }
 
     fn counts(&self) -> Counts {

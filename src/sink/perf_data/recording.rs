@@ -204,7 +204,7 @@ impl Encode for Recording {
             _ => (wire.tgid, wire.pid),
         };
         let comm = match wire.carries {
-            Carries::All => Some(wire.comm),
+            Carries::All | Carries::Task => Some(wire.comm),
             Carries::Ids => self.tasks.name(tid),
             Carries::Nothing => None,
         };

@@ -1,0 +1,93 @@
+//! Samples as the NDJSON of `tracer run`.
+
+use std::collections::HashMap;
+
+use tracer::{
+    event::{Cause, Gap, NO_CPU},
+    perf_data::{Feature, feature::id, read::Info},
+    sink::{Encode as _, Header, Probe, json},
+};
+
+use super::{
+    Sampled,
+    events::Catalogue,
+    samples::{Shape, clock},
+};
+
+/// The NDJSON form.
+#[derive(Default)]
+pub struct Json {
+    encode: json::Json,
+    shapes: Vec<Option<Shape>>,
+    scratch: Vec<u8>,
+    begun: bool,
+    /// By CPU: how many samples there were, and the time of the last.
+    lanes: HashMap<u32, (u32, Option<u64>)>,
+    events: u64,
+    missing: u64,
+}
+
+impl Json {
+    /// Appends the header, once what it says is known.
+    pub fn begin(&mut self, info: &Info, catalogue: &mut Catalogue, out: &mut Vec<u8>) {
+        if std::mem::replace(&mut self.begun, true) {
+            return;
+        }
+        for index in 0..info.events.all().len() {
+            self.shape(info, catalogue, index);
+        }
+        let text = |id| match info.feature(id) {
+            Some(Feature::Text(_, text)) => String::from_utf8_lossy(text).into_owned(),
+            _ => String::new(),
+        };
+        let (host, release) = (text(id::HOSTNAME), text(id::OSRELEASE));
+        let probe = |shape: &Shape| (shape.schema.clone(), shape.is_headed());
+        let probes: Vec<_> = self.shapes.iter().flatten().map(probe).collect();
+        let probes: Vec<Probe<'_>> = probes
+            .iter()
+            .map(|(schema, headed)| Probe { schema, attached: "a recording", headed: *headed })
+            .collect();
+        let header =
+            Header { host: &host, release: &release, boot_id: "", clock: clock(info), probes: &probes };
+        self.encode.header(&header, out);
+    }
+
+    fn shape(&mut self, info: &Info, catalogue: &mut Catalogue, index: usize) {
+        if self.shapes.len() <= index {
+            self.shapes.resize_with(index + 1, || None);
+        }
+        if self.shapes[index].is_none() {
+            self.shapes[index] = catalogue.get(info, index).map(|(known, _)| Shape::new(known));
+        }
+    }
+
+    /// Appends a sample's line; false where its raw bytes are too few for their own format.
+    pub fn sample(&mut self, sampled: &Sampled<'_>, out: &mut Vec<u8>) -> bool {
+        if self.shapes.len() <= sampled.index {
+            self.shapes.resize_with(sampled.index + 1, || None);
+        }
+        let shape = self.shapes[sampled.index].get_or_insert_with(|| Shape::new(sampled.event));
+        let lane = self.lanes.entry(sampled.sample.cpu.unwrap_or(NO_CPU)).or_default();
+        let Some(event) = shape.event(sampled, lane.0, &mut self.scratch) else { return false };
+        *lane = (lane.0.wrapping_add(1), sampled.sample.time);
+        self.events += 1;
+        self.encode.event(&event, out);
+        true
+    }
+
+    /// Appends a loss.
+    pub fn lost(&mut self, cpu: u32, count: Option<u64>, time: Option<u64>, out: &mut Vec<u8>) {
+        let after = self.lanes.get(&cpu).and_then(|(_, last)| *last);
+        self.missing += count.unwrap_or(0);
+        let gap = Gap { cpu, count, cause: Cause::Lost, seq: None, level: None, after, before: time };
+        self.encode.gap(&gap, out);
+    }
+
+    /// Appends the end: a recording has no ledger, so that nothing says whether its books balance.
+    pub fn end(&self, out: &mut Vec<u8>) {
+        let Json { events, missing, .. } = self;
+        let line =
+            format!("{{\"type\":\"footer\",\"balanced\":null,\"events\":{events},\"missing\":{missing}}}\n");
+        out.extend_from_slice(line.as_bytes());
+    }
+}
