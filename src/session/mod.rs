@@ -293,29 +293,33 @@ impl Session {
         self.look_after_cpus(sink)?;
         if self.probes.gathers() && self.put_out.elapsed() >= self.options.rings.wake.sweep() / 2 {
             self.put_out = Instant::now();
-            self.put_out_held();
+            let none_held = self.put_out_held();
+            return self.drain_all(budget, none_held, sink);
         }
-        self.drain_all(budget, sink)
+        self.drain_all(budget, !self.probes.gathers(), sink)
     }
 
     /// Has each CPU output the events that wait for their record to be full. One that has gone keeps them until it
     /// is back; without the right to run programs, all do until their record is full.
-    fn put_out_held(&self) {
+    /// True where all could.
+    fn put_out_held(&self) -> bool {
+        let mut all = true;
         for cpu in self.rings.cpus().filter(|cpu| self.probes.held(*cpu) > 0) {
-            let _ = self.probes.put_out(cpu);
+            all &= self.probes.put_out(cpu).is_ok();
         }
+        all
     }
 
     /// Side-band records first, so that a task's name precedes its events; then the rings of our own programs and
-    /// those of others.
-    fn drain_all(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+    /// those of others. Where `none_held`, no event of before waits for its record to be full.
+    fn drain_all(&mut self, budget: Budget, none_held: bool, sink: &mut dyn Sink) -> Result<Drained> {
         let tasks = self.drain_sideband(budget, sink)?;
         let budget = self.foreign.share(budget);
         let own = self.drain_rings(budget, sink)?;
         let base = self.probes.attached().len();
         let events = self.foreign.drain(budget, own, base, &mut self.quota, sink)?;
         let (more, stopped) = (events.more || tasks.more, events.stopped || tasks.stopped);
-        if !(more || stopped) {
+        if none_held && !(more || stopped) {
             sink.caught_up()?;
         }
         Ok(Drained { more, stopped, ..events })
@@ -415,7 +419,10 @@ impl Session {
 
     /// Reads all rings to the end, whatever the sink says.
     fn drain_out(&mut self, sink: &mut dyn Sink) {
-        while !matches!(self.drain_all(Budget::ALL, sink), Ok(Drained { more: false, stopped: false, .. })) {}
+        while !matches!(
+            self.drain_all(Budget::ALL, false, sink),
+            Ok(Drained { more: false, stopped: false, .. })
+        ) {}
     }
 
     /// Writes an end marker on every CPU that has a ring.

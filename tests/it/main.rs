@@ -17,7 +17,8 @@ mod ring_limits; // sizes, CPU lists, wake rules: what is refused, with the arit
 mod ring_live; // real rings: sizes, limits, lifetimes (needs perf_event_open)
 mod ring_lost; // LOST's place, losses that no LOST record tells
 mod ring_naive; // the reader against a byte-by-byte one, on any sequence of records
-mod ring_prompt; // the wake rule swapped under programs that output (needs BPF)
+mod ring_prompt;
+mod ring_runs; // the wake rule swapped under programs that output (needs BPF)
 mod ring_set; // budgets, fairness, handlers that stop or panic, commits
 mod ring_sideband; // what becomes of tasks (needs perf_event_open)
 mod ring_threads; // a producer on a thread of its own

@@ -178,7 +178,9 @@ fn two_cpus_in_order_and_compressed(ctx: &Context) -> Outcome {
         })
         .collect();
     let script = format!("{} wait", loops.join(" "));
-    for flags in [&["-m", "4M", SPEC][..], &["-m", "4M", "-z", SPEC], &["-m", "4M", "-z9", SPEC]] {
+    for flags in
+        [&["-m", "4M", SPEC][..], &["-m", "4M", "-z", SPEC], &["-m", "4M", "-z9", "--gather", "8", SPEC]]
+    {
         let (file, ran) = record(ctx, flags, &["sh", "-c", &script])?;
         let (out, err) = perf(ctx, &["script", "--ns", "-F", "comm,time,event,trace"], &file)?;
         let writes = out
