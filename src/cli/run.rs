@@ -63,8 +63,10 @@ pub fn ready(probes: &Probes, trace: &Trace, aside: bool, tasks: bool) -> Result
     let count = own.map(|found| found.each().len()).sum();
     let id = child.as_ref().map(Waiting::id);
     let sideband = tasks.then(|| plan::sideband(probes, trace, id));
+    // Nobody looks at a recording as it comes, but through a pipe.
+    let prompt = aside || !tasks;
     let gather = plan::gather(probes.gather, &found)?;
-    let options = session::Options { sideband, gather, ..plan::options(probes, trace, count, id)? };
+    let options = session::Options { sideband, prompt, gather, ..plan::options(probes, trace, count, id)? };
     let mut session = prepare(trace, options)?;
     attach::attach(manner, &mut session, &found)?;
     let woken = control.clone();

@@ -315,7 +315,7 @@ fn a_killed_recording(ctx: &Context) -> Outcome {
     let path = file.display().to_string();
     let script = format!("{}; exec sleep 60", DD.join(" "));
     let mut tracer = ctx.tracer(["record", "-o", &path, SPEC, "--", "sh", "-c", &script]).start()?;
-    tracer.until("the events are written", |_| std::fs::metadata(&file).is_ok_and(|m| m.len() > 100_000))?;
+    tracer.until("the events are written", |_| std::fs::metadata(&file).is_ok_and(|m| m.len() > 140_000))?;
     tracer.signal(Signal::SIGKILL)?;
     tracer.finish()?;
     let bytes = std::fs::read(&file).context("cannot read the recording")?;
