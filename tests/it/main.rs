@@ -4,6 +4,8 @@ mod bpf; // the least BPF that fills a ring, without libbpf
 mod event_decode; // raw bytes by their schema, wrapped anywhere or too short
 mod foreign_event; // what foreign programs emit: bitfields, arrays, and what is not known
 #[cfg(feature = "perf-data")]
+mod perf_data_read; // recordings read, whole and broken
+#[cfg(feature = "perf-data")]
 mod perf_data_write; // recordings that the writer made, judged by perf
 #[cfg(feature = "perf-data")]
 mod perf_fixture; // a recording made by hand, and perf to judge it

@@ -36,6 +36,7 @@
 //! | `flight` | snapshots of rings in overwrite mode |
 //! | `pace` | the wake rule that follows the rate |
 //! | `record` | recordings, judged by perf |
+//! | `script` | recordings that perf made, read |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
@@ -76,6 +77,7 @@ mod returns;
 mod rights;
 mod rings;
 mod schema;
+mod script;
 mod sessions;
 mod sideband;
 mod signals;
@@ -124,6 +126,7 @@ const TESTS: &[&[Test]] = &[
     fields::TESTS,
     types::TESTS,
     schema::TESTS,
+    script::TESTS,
     verifier::TESTS,
     peers::TESTS,
     filters::TESTS,

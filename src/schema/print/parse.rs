@@ -4,8 +4,9 @@
 
 use super::expr::{BINARY, Binary, Dynamic, Expr, Slot, Unary};
 
-/// How deep expressions may nest, and how many tokens one print fmt may have.
-const DEPTH: u32 = 64;
+/// How deep expressions may nest, and how many tokens one print fmt may have. The kernel's GFP flags stand in 20
+/// parentheses, each of which is four levels here.
+const DEPTH: u32 = 256;
 const STEPS: u32 = 400_000;
 
 /// What is left of a text.
@@ -175,7 +176,7 @@ impl<'a> Parser<'a> {
                 self.rest = &self.rest[1..];
                 if let Some(bits) = self.cast() {
                     let inner = self.unary()?;
-                    return Some(Expr::Cast(bits, inner.into()));
+                    return Some(constant(Expr::Cast(bits, inner.into())));
                 }
                 let inner = self.expr()?;
                 self.take(")")?;
