@@ -92,6 +92,8 @@ fn names() {
         ~(( gfp_t)((((1UL))) << (1)))), \"GFP\" })";
     assert_eq!(shown(gfp), "GFP");
     assert_eq!(shown("\"%s\", __print_symbolic(REC->flags & 7, { FIVE, \"five\" })"), "five");
+    assert_eq!(shown("\"%s\", __print_symbolic(0, { MODE_ABS, \"ABS\" })"), "0x0");
+    assert_eq!(shown("\"%u\", REC->common_type"), "7");
     assert_eq!(shown("\"%s\", __print_symbolic(REC->fd, { 1, \"x\" })"), "0xfffffffe");
 }
 
