@@ -7,6 +7,7 @@ mod compare;
 mod fields;
 mod libbpf;
 mod libbpf_rs_buffer;
+mod onward;
 mod ours;
 mod paced;
 mod peer;
@@ -37,12 +38,16 @@ fn main() -> ExitCode {
 
 fn measure() -> Result<ExitCode> {
     let mut args = std::env::args().skip(1);
-    let which = args.next().context("what is to be measured: peers, paced or fields")?;
+    let which = args.next().context("what is to be measured: peers, onward, paced or fields")?;
     match which.as_str() {
         "fields" => {
             let tracer = args.next().context("fields takes the path of the tracer")?;
             let asked = Asked::read(args, &[])?;
             fields::run(tracer.as_ref(), asked.cpu, asked.duration, asked.rounds)?;
+        }
+        "onward" => {
+            let tracer = args.next().context("onward takes the path of the tracer")?;
+            onward::run(tracer.as_ref(), &Asked::read(args, &["--json"])?)?;
         }
         "paced" => {
             let asked = Asked::read(args, &[])?;
