@@ -58,6 +58,9 @@ const EPERM: i32 = nix::errno::Errno::EPERM as i32;
 pub struct Options {
     /// The rings; `max_raw` is set by the session.
     pub rings: ring::Options,
+    /// While few records come, each wakes the front end ([`Session::set_prompt`]). False spares the traced programs
+    /// that where nobody looks at the output as it comes.
+    pub prompt: bool,
     /// Which tasks and CPUs are traced.
     pub filter: Filter,
     /// The most probes that will be attached, objects not counted; with none, no rings of ours are opened.
@@ -85,6 +88,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             rings: ring::Options::default(),
+            prompt: true,
             filter: Filter::default(),
             probes: 64,
             gather: 1,
@@ -250,6 +254,9 @@ impl Session {
     ///
     /// As there.
     pub fn set_prompt(&mut self, prompt: bool) -> Result<bool> {
+        if !self.options.prompt {
+            return Ok(false);
+        }
         self.foreign.set_prompt(prompt)?;
         if self.emptied() {
             return Ok(self.rings.prompt());

@@ -20,6 +20,7 @@
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
+//! | `order` | `--order`: events by their times |
 //! | `gather` | events that share records: each told once, and both kinds of counts |
 //! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
@@ -63,6 +64,7 @@ mod judge;
 mod kit;
 mod losses;
 mod objects;
+mod order;
 mod pace;
 mod patterns;
 mod peers;
@@ -138,6 +140,7 @@ const TESTS: &[&[Test]] = &[
     record::TESTS,
     bench::TESTS,
     gather::TESTS,
+    order::TESTS,
     structs::TESTS,
 ];
 
