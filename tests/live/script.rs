@@ -20,11 +20,11 @@ const fn judged(name: &'static str, run: fn(&Context) -> Outcome) -> Test {
     Test::new(name, run).on_host().may_skip(&[Kernel::Host]).seconds(400)
 }
 
-/// Recordings made now, in the test's own folder.
-fn recordings(ctx: &Context) -> Result<Vec<PathBuf>> {
+/// Recordings made now, in the test's own folder: all, or one.
+fn recordings(ctx: &Context, only: &str) -> Result<Vec<PathBuf>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/record.sh");
     let folder = ctx.scratch.join("recordings");
-    ctx.job("sh", [script.as_os_str(), folder.as_os_str()]).seconds(300).succeed()?;
+    ctx.job("sh", [script.as_os_str(), folder.as_os_str(), only.as_ref()]).seconds(300).succeed()?;
     let mut all: Vec<PathBuf> = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path()).collect();
     all.retain(|path| path.is_dir() || path.extension().is_some_and(|end| end == "data"));
     all.sort();
@@ -62,7 +62,7 @@ fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
         skip!("perf is not here");
     }
     let (mut records, mut lines) = (0, 0);
-    for path in recordings(ctx)? {
+    for path in recordings(ctx, "")? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // What perf cannot read, or shows in another form.
         if ["cut.data", "killed.data", "stat.data", "lost.data"].contains(&&*name) {
@@ -106,7 +106,7 @@ fn what_is_repaired_reads_as_before(ctx: &Context) -> Outcome {
     if !Path::new("/usr/bin/perf").exists() {
         skip!("perf is not here");
     }
-    let all = recordings(ctx)?;
+    let all = recordings(ctx, "killed.data")?;
     let Some(killed) = all.iter().find(|path| path.ends_with("killed.data")) else { fail!("no killed.data") };
     let (killed, whole) =
         (killed.display().to_string(), ctx.scratch.join("whole.data").display().to_string());
@@ -114,7 +114,8 @@ fn what_is_repaired_reads_as_before(ctx: &Context) -> Outcome {
     let fields = "comm,pid,tid,time,event,trace";
     let before = ctx.tracer(["script", "-F", "comm,pid,tid,time", &killed]).succeed()?;
     let after = ctx.tracer(["script", "-F", "comm,pid,tid,time", &whole]).succeed()?;
-    assert!(before.stdout.lines().count() > 100 && before.stdout == after.stdout);
+    let (count, kept) = (before.stdout.lines().count(), after.stdout.lines().count());
+    assert!(count > 100 && before.stdout == after.stdout, "{count} lines, repaired {kept}");
     let ours = ctx.tracer(["script", "-F", fields, &whole]).succeed()?;
     let theirs = ctx.job("perf", ["script", "--ns", "-F", fields, "-i", &whole]).succeed()?;
     assert!(
