@@ -14,6 +14,7 @@ use crate::{fail, skip};
 pub const TESTS: &[Test] = &[
     judged("script::records_and_lines_are_those_of_perf", records_and_lines_are_those_of_perf),
     judged("script::what_is_repaired_reads_as_before", what_is_repaired_reads_as_before),
+    judged("script::a_recording_as_ctf_has_each_field", a_recording_as_ctf_has_each_field),
 ];
 
 const fn judged(name: &'static str, run: fn(&Context) -> Outcome) -> Test {
@@ -123,5 +124,38 @@ fn what_is_repaired_reads_as_before(ctx: &Context) -> Outcome {
         "{:?}",
         ours.stdout.lines().zip(theirs.stdout.lines()).find(|(a, b)| a != b)
     );
+    Ok(())
+}
+
+fn a_recording_as_ctf_has_each_field(ctx: &Context) -> Outcome {
+    if !["/usr/bin/perf", "/usr/bin/babeltrace2"].iter().all(|path| Path::new(path).exists()) {
+        skip!("perf or babeltrace2 is not here");
+    }
+    let (mut events, mut fields) = (0, 0);
+    for file in recordings(ctx, "data-loc.data")? {
+        let file = file.display().to_string();
+        let folder = ctx.scratch.join("ctf").display().to_string();
+        ctx.tracer(["convert", &file, "--to", "ctf", "-o", &folder]).succeed()?;
+        let told = ctx.job("babeltrace2", [&folder]).succeed()?;
+        assert!(told.stderr.is_empty(), "{}", told.stderr);
+        let ndjson = ctx.tracer(["convert", &file, "--to", "ndjson", "-o", "-"]).succeed()?;
+        let lines: Vec<serde_json::Value> =
+            ndjson.stdout.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let all: Vec<_> = lines.iter().filter(|line| line["type"] == "event").collect();
+        assert_eq!(told.stdout.lines().count(), all.len());
+        for (line, event) in told.stdout.lines().zip(all) {
+            let name = event["event"].as_str().unwrap_or_default();
+            let mut wanted = vec![format!(" {name}: "), format!(" cpu_id = {}, ", event["cpu"])];
+            for (key, value) in event["args"].as_object().into_iter().flatten() {
+                let value = value.as_bool().map_or_else(|| value.clone(), |truth| u8::from(truth).into());
+                wanted.push(format!(" {key} = {value}"));
+                fields += 1;
+            }
+            let missing: Vec<_> = wanted.iter().filter(|text| !line.contains(&**text)).collect();
+            assert!(missing.is_empty(), "{missing:?} not in {line}");
+            events += 1;
+        }
+    }
+    assert!(events > 5 && fields > 10, "{events} events, {fields} fields");
     Ok(())
 }

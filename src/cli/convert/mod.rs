@@ -1,7 +1,7 @@
 //! `tracer convert` and `tracer repair`: a recording written anew, in another form or whole.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Write as _},
     os::fd::AsFd as _,
     path::{Path, PathBuf},
@@ -14,7 +14,10 @@ use tracer::{
     perf_data::rewrite::{self, Told},
 };
 
-use super::{say, script::input::Input};
+use super::{
+    say,
+    script::{self, Output, args::Format, input::Input},
+};
 
 /// `tracer convert`
 #[derive(Debug, Group)]
@@ -25,7 +28,7 @@ pub struct Convert {
     /// What it becomes
     #[arg(long, value_enum)]
     pub to: To,
-    /// Where it goes; - is stdout
+    /// Where it goes; - is stdout, of ndjson and pipe; of ctf a folder that is not there yet
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
 }
@@ -47,6 +50,10 @@ pub struct Repair {
 /// A form of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum To {
+    /// Objects, one a line, as `tracer run -f json` writes them
+    Ndjson,
+    /// A folder of the Common Trace Format 1.8, for babeltrace2 and Trace Compass
+    Ctf,
     /// A file of perf.data
     File,
     /// What goes through a pipe, for `| perf script -i -`
@@ -55,6 +62,9 @@ pub enum To {
 
 /// Runs `tracer convert`.
 pub fn convert(args: &Convert) -> Result<ExitCode> {
+    if let To::Ndjson | To::Ctf = args.to {
+        return events(args);
+    }
     let input = Input::open(&args.file)?;
     let reader = input.reader().map_err(|e| e.context(args.file.display()))?;
     let told = match args.to {
@@ -65,14 +75,45 @@ pub fn convert(args: &Convert) -> Result<ExitCode> {
             }
             rewrite::file(reader, create(&args.file, &args.output)?, &|_| None)?
         }
-        To::Pipe if args.output == Path::new("-") => {
+        _ if args.output == Path::new("-") => {
             let stdout = io::stdout().as_fd().try_clone_to_owned();
             let stdout = stdout.map_err(|e| Error::caused(ErrorKind::Sink, "opening stdout", e))?;
             rewrite::pipe(reader, File::from(stdout), &|_| None)?
         }
-        To::Pipe => rewrite::pipe(reader, create(&args.file, &args.output)?, &|_| None)?,
+        _ => rewrite::pipe(reader, create(&args.file, &args.output)?, &|_| None)?,
     };
     tell(&told);
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes events, and no longer the recording.
+fn events(args: &Convert) -> Result<ExitCode> {
+    let stdout = args.output == Path::new("-");
+    let name = args.output.display().to_string();
+    let fail = |what: &str, e| Error::caused(ErrorKind::Sink, format!("{what} {name}"), e);
+    let format = match args.to {
+        To::Ctf => Format::Ctf,
+        _ => Format::Json,
+    };
+    let whole = script::args::Args::whole(args.file.clone(), format);
+    if format == Format::Json {
+        let to: Box<dyn io::Write> = match stdout {
+            true => Box::new(io::stdout()),
+            false => Box::new(create(&args.file, &args.output)?),
+        };
+        script::write(&whole, Output { to, name })?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if stdout {
+        return Err(Error::usage("--to ctf: a folder cannot go to stdout").with_help("-o FOLDER"));
+    }
+    // Before anything is made, so that a wrong name leaves no folder behind.
+    drop(Input::open(&args.file)?);
+    fs::create_dir(&args.output)
+        .map_err(|e| fail("making the folder", e).with_help("name one that is not there"))?;
+    let to = Box::new(create(&args.file, &args.output.join("stream"))?);
+    let metadata = script::write(&whole, Output { to, name: name.clone() })?;
+    fs::write(args.output.join("metadata"), metadata).map_err(|e| fail("writing the metadata of", e))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -106,10 +147,10 @@ fn create(input: &Path, output: &Path) -> Result<File> {
 /// The format of a tracepoint by its id, out of a tracefs.
 fn formats(tracefs: &Path, id: u64) -> Option<(String, String)> {
     let wanted = format!("\nID: {id}\n");
-    for system in std::fs::read_dir(tracefs.join("events")).ok()?.flatten() {
-        let Ok(events) = std::fs::read_dir(system.path()) else { continue };
+    for system in fs::read_dir(tracefs.join("events")).ok()?.flatten() {
+        let Ok(events) = fs::read_dir(system.path()) else { continue };
         for event in events.flatten() {
-            let Ok(text) = std::fs::read_to_string(event.path().join("format")) else { continue };
+            let Ok(text) = fs::read_to_string(event.path().join("format")) else { continue };
             if text.contains(&wanted) {
                 return Some((system.file_name().to_string_lossy().into_owned(), text));
             }

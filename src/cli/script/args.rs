@@ -53,6 +53,28 @@ pub enum Format {
     Csv,
     /// Stacks and how often they were seen, for flame graphs
     Folded,
+    /// A stream of CTF: `convert` writes it, beside what tells of it
+    #[value(skip)]
+    Ctf,
+}
+
+impl Args {
+    /// All of a recording in one form, and nothing else.
+    pub fn whole(file: PathBuf, format: Format) -> Args {
+        Args {
+            file,
+            format,
+            fields: Vec::new(),
+            time: None,
+            cpu: None,
+            header: false,
+            header_only: false,
+            show_lost: true,
+            dump: false,
+            unsorted: false,
+            mem_max: 1 << 30,
+        }
+    }
 }
 
 /// From one time to another, nanoseconds, both included.

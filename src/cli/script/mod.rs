@@ -2,6 +2,7 @@
 
 pub mod args;
 mod csv;
+mod ctf;
 mod dump;
 mod events;
 mod folded;
@@ -13,11 +14,7 @@ mod samples;
 mod tasks;
 mod text;
 
-use std::{
-    collections::HashMap,
-    io::{self, Write as _},
-    process::ExitCode,
-};
+use std::{collections::HashMap, io, process::ExitCode};
 
 use tracer::{
     Error, ErrorKind, Result,
@@ -33,6 +30,7 @@ use tracer::{
 use self::{
     args::{Args, Format, Window},
     csv::Csv,
+    ctf::Ctf,
     events::{Catalogue, Known},
     folded::Folded,
     input::Input,
@@ -100,15 +98,26 @@ impl<'a> Records<'a> {
 
 /// Runs it.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let input = Input::open(&args.file)?;
-    let reader = input.reader().map_err(|e| e.context(args.file.display()))?;
-    let mut script = Script::new(args, input.is_live())?;
-    match script.all(reader, args) {
+    match write(args, Output { to: Box::new(io::stdout()), name: "stdout".to_owned() }) {
         // Whoever read the output has seen enough.
         Err(e) if e.kind() == ErrorKind::Closed => Ok(ExitCode::SUCCESS),
         Err(e) => Err(e),
-        Ok(()) => Ok(ExitCode::SUCCESS),
+        Ok(_) => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Where samples go.
+pub struct Output {
+    pub to: Box<dyn io::Write>,
+    /// What errors call it.
+    pub name: String,
+}
+
+/// Shows a recording somewhere. Of CTF the text of `metadata` is handed back.
+pub fn write(args: &Args, output: Output) -> Result<String> {
+    let input = Input::open(&args.file)?;
+    let reader = input.reader().map_err(|e| e.context(args.file.display()))?;
+    Script::new(args, input.is_live(), output)?.all(reader, args)
 }
 
 /// What is shown of a recording, and what has not been written yet.
@@ -123,6 +132,7 @@ struct Script {
     /// The last count of each id.
     counts: HashMap<u64, u64>,
     out: Vec<u8>,
+    output: Output,
     live: bool,
     left_out: LeftOut,
 }
@@ -140,17 +150,19 @@ enum Form {
     Text(Text),
     Json(Box<Json>),
     Csv(Csv),
+    Ctf(Box<Ctf>),
     Folded(Folded),
     Dump,
 }
 
 impl Script {
-    fn new(args: &Args, live: bool) -> Result<Script> {
+    fn new(args: &Args, live: bool, output: Output) -> Result<Script> {
         let form = match args.format {
             _ if args.dump => Form::Dump,
             Format::Text => Form::Text(Text::new(text::columns(&args.fields)?)),
             Format::Json => Form::Json(Box::default()),
             Format::Csv => Form::Csv(Csv::new(text::columns(&args.fields)?)),
+            Format::Ctf => Form::Ctf(Box::default()),
             Format::Folded => Form::Folded(Folded::default()),
         };
         Ok(Script {
@@ -163,12 +175,13 @@ impl Script {
             kernel: Kernel::default(),
             counts: HashMap::new(),
             out: Vec::with_capacity(2 * BATCH),
+            output,
             live,
             left_out: LeftOut::default(),
         })
     }
 
-    fn all(&mut self, reader: Reader<'_>, args: &Args) -> Result<()> {
+    fn all(mut self, reader: Reader<'_>, args: &Args) -> Result<String> {
         let mut records = Records::new(reader, args);
         if args.header || args.header_only {
             header::show(records.info(), &mut self.out);
@@ -182,7 +195,9 @@ impl Script {
                 }
             }
         }
+        let mut metadata = String::new();
         match &mut self.form {
+            Form::Ctf(ctf) => metadata = ctf.end(records.info(), &mut self.catalogue, &mut self.out),
             Form::Json(json) if !args.header_only => {
                 json.begin(records.info(), &mut self.catalogue, &mut self.out);
                 json.end(&mut self.out);
@@ -192,7 +207,7 @@ impl Script {
         }
         self.flush()?;
         self.tell(&records);
-        Ok(())
+        Ok(metadata)
     }
 
     fn record(&mut self, next: &Next<'_>) {
@@ -249,6 +264,7 @@ impl Script {
         match &mut self.form {
             Form::Text(text) => text.sample(&sampled, width, &mut self.out),
             Form::Json(json) => self.left_out.malformed += u64::from(!json.sample(&sampled, &mut self.out)),
+            Form::Ctf(ctf) => self.left_out.malformed += u64::from(!ctf.sample(&sampled, &mut self.out)),
             Form::Csv(csv) => csv.sample(&sampled, &mut self.out),
             Form::Folded(folded) => folded.sample(&sampled),
             Form::Dump => {}
@@ -262,9 +278,14 @@ impl Script {
             kind::LOST => Lost::parse(record.body, record.endian).map(|l| l.lost),
             _ => LostSamples::parse(record.body, record.endian).map(|l| l.lost),
         };
-        if let Form::Json(json) = &mut self.form {
-            let cpu = next.info.events.cpu(record).unwrap_or(tracer::event::NO_CPU);
-            return json.lost(cpu, lost, next.time, &mut self.out);
+        let cpu = next.info.events.cpu(record);
+        match &mut self.form {
+            Form::Json(json) => {
+                let cpu = cpu.unwrap_or(tracer::event::NO_CPU);
+                return json.lost(cpu, lost, next.time, &mut self.out);
+            }
+            Form::Ctf(ctf) => return ctf.lost(cpu, lost, next.time, &mut self.out),
+            _ => {}
         }
         if !self.show_lost {
             return;
@@ -281,12 +302,12 @@ impl Script {
     }
 
     fn flush(&mut self) -> Result<()> {
-        let mut stdout = io::stdout().lock();
-        let done = stdout.write_all(&self.out).and_then(|()| stdout.flush());
+        let Output { to, name } = &mut self.output;
+        let done = to.write_all(&self.out).and_then(|()| to.flush());
         self.out.clear();
         done.map_err(|e| match e.kind() {
-            io::ErrorKind::BrokenPipe => Error::caused(ErrorKind::Closed, "writing to stdout", e),
-            _ => Error::caused(ErrorKind::Sink, "writing to stdout", e),
+            io::ErrorKind::BrokenPipe => Error::caused(ErrorKind::Closed, format!("writing to {name}"), e),
+            _ => Error::caused(ErrorKind::Sink, format!("writing to {name}"), e),
         })
     }
 
@@ -303,6 +324,12 @@ impl Script {
         }
         if malformed > 0 {
             say(&format!("note: {malformed} samples are not what their events say: they are left out"));
+        }
+        if let Form::Ctf(ctf) = &self.form
+            && ctf.moved() > 0
+        {
+            let count = ctf.moved();
+            say(&format!("note: {count} samples came late: they stand at the time of the one before them"));
         }
         if let Records::Sorted(sorted) = records
             && sorted.early() > 0
