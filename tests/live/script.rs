@@ -58,11 +58,27 @@ fn told(text: &str, pipe: bool) -> Vec<(u64, u64, u64)> {
     text.lines().filter_map(line).collect()
 }
 
+/// What a header says of the recording, and not of the file or of the BPF programs whose functions perf names by BTF.
+fn facts(text: &str) -> Vec<&str> {
+    const OTHERS: [&str; 8] = [
+        "# captured on",
+        "# header version",
+        "# data offset",
+        "# data size",
+        "# feat offset",
+        "# missing features",
+        "# bpf_prog_info",
+        "# ====",
+    ];
+    let told = |line: &&str| !OTHERS.iter().any(|other| line.starts_with(other)) && line.trim_end() != "#";
+    text.lines().filter(|line| !line.is_empty()).filter(told).collect()
+}
+
 fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
     if !Path::new("/usr/bin/perf").exists() {
         skip!("perf is not here");
     }
-    let (mut records, mut lines) = (0, 0);
+    let (mut records, mut lines, mut headers) = (0, 0, 0);
     for path in recordings(ctx, "")? {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // What perf cannot read, or shows in another form.
@@ -83,6 +99,18 @@ fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
             );
         }
         records += ours.len();
+        let theirs = ctx.job("perf", ["report", "--header-only", "-I", "-i", &file]).run()?;
+        let ours = ctx.tracer(["script", "--header-only", &file]).succeed()?;
+        let (theirs, ours) = (facts(&theirs.stdout), facts(&ours.stdout));
+        let missing: Vec<_> = theirs.iter().filter(|line| !ours.contains(line)).collect();
+        if !missing.is_empty() || theirs.len() != ours.len() {
+            fail!(
+                "{name}: perf's header has {} lines, ours {}; missing: {missing:?}",
+                theirs.len(),
+                ours.len()
+            );
+        }
+        headers += theirs.len();
         // A column that some event does not have makes perf end. It shows call chains, pipes' at least, without being
         // asked.
         for fields in ["comm,pid,tid,cpu,time,event,trace", "comm,pid,tid,time,event,trace"] {
@@ -99,7 +127,10 @@ fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
             break;
         }
     }
-    assert!(records > 10_000 && lines > 5_000, "{records} records, {lines} lines");
+    assert!(
+        records > 10_000 && lines > 5_000 && headers > 500,
+        "{records} records, {lines} lines, {headers} of headers"
+    );
     Ok(())
 }
 

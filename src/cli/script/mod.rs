@@ -75,7 +75,7 @@ enum Records<'a> {
 
 impl<'a> Records<'a> {
     fn new(reader: Reader<'a>, args: &Args) -> Records<'a> {
-        match args.unsorted {
+        match args.unsorted || args.header_only {
             true => Records::Plain(reader.into()),
             false => Records::Sorted(Sorted::new(reader, Limits { bytes: args.mem_max }).into()),
         }
@@ -133,6 +133,8 @@ struct Script {
     counts: HashMap<u64, u64>,
     out: Vec<u8>,
     output: Output,
+    /// What the recording says of itself is still to be shown.
+    header: bool,
     live: bool,
     left_out: LeftOut,
 }
@@ -176,6 +178,7 @@ impl Script {
             counts: HashMap::new(),
             out: Vec::with_capacity(2 * BATCH),
             output,
+            header: args.header || args.header_only,
             live,
             left_out: LeftOut::default(),
         })
@@ -183,17 +186,28 @@ impl Script {
 
     fn all(mut self, reader: Reader<'_>, args: &Args) -> Result<String> {
         let mut records = Records::new(reader, args);
-        if args.header || args.header_only {
-            header::show(records.info(), &mut self.out);
-        }
-        if !args.header_only {
+        if !args.header_only || records.info().file.is_none() {
             while let Some(next) = records.next()? {
+                // A pipe tells all of it before the first record of the kernel's own.
+                if self.header && next.record.is_kernels() {
+                    header::show(next.info, &mut self.out);
+                    self.header = false;
+                }
+                if args.header_only {
+                    if next.record.is_kernels() {
+                        break;
+                    }
+                    continue;
+                }
                 self.record(&next);
                 let round = self.live && next.record.kind == kind::FINISHED_ROUND;
                 if round || self.out.len() >= BATCH {
                     self.flush()?;
                 }
             }
+        }
+        if self.header {
+            header::show(records.info(), &mut self.out);
         }
         let mut metadata = String::new();
         match &mut self.form {
