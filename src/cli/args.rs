@@ -33,7 +33,7 @@ pub enum Command {
     Read(Box<Read>),
     /// Show a recording, ours or perf's: text, json, csv, folded
     Script(Box<script::Args>),
-    /// Write a recording anew: a file of a pipe, a pipe of a file
+    /// Write a recording anew: as NDJSON, as CTF, as a file or a pipe
     Convert(super::convert::Convert),
     /// Make a recording that was cut or never ended one that perf reads
     Repair(super::convert::Repair),
