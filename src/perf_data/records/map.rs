@@ -1,10 +1,12 @@
 //! MMAP and MMAP2: which file is mapped where, so that addresses have names.
 
-use super::{misc, put_string};
+use std::fmt;
+
+use super::{Text, misc, put_string};
 use crate::perf_data::{Endian, Fields};
 
 /// `PERF_RECORD_MMAP`. The kernel's own text is told by one of process -1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Mmap<'a> {
     /// Process id.
     pub pid: u32,
@@ -54,6 +56,19 @@ pub enum MapId {
         /// The id.
         id: [u8; 20],
     },
+}
+
+impl fmt::Debug for Mmap<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Mmap")
+            .field("pid", &(self.pid as i32))
+            .field("tid", &self.tid)
+            .field("addr", &format_args!("{:#x}", self.addr))
+            .field("len", &format_args!("{:#x}", self.len))
+            .field("pgoff", &format_args!("{:#x}", self.pgoff))
+            .field("file", &Text(self.file))
+            .finish()
+    }
 }
 
 impl<'a> Mmap<'a> {

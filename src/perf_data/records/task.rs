@@ -1,10 +1,12 @@
 //! COMM, FORK and EXIT: which tasks there are, and their names.
 
-use super::put_string;
+use std::fmt;
+
+use super::{Text, put_string};
 use crate::perf_data::{Endian, Fields};
 
 /// `PERF_RECORD_COMM`: a task has a name from here on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Comm<'a> {
     /// Process id.
     pub pid: u32,
@@ -27,6 +29,13 @@ pub struct Task {
     pub ptid: u32,
     /// When.
     pub time: u64,
+}
+
+impl fmt::Debug for Comm<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Comm { pid, tid, comm } = self;
+        f.debug_struct("Comm").field("pid", pid).field("tid", tid).field("comm", &Text(comm)).finish()
+    }
 }
 
 impl<'a> Comm<'a> {

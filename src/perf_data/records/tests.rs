@@ -132,3 +132,12 @@ fn a_head_and_a_trailer_are_those_that_samples_are_read_by() {
     let big = SampleHead::to_bytes(head, Endian::Big);
     assert_eq!((big[7], big[19], big[35]), (1, 3, 6));
 }
+
+#[test]
+fn strings_are_shown_as_strings() {
+    let comm = Comm { pid: 1, tid: 2, comm: b"dd" };
+    assert_eq!(format!("{comm:?}"), "Comm { pid: 1, tid: 2, comm: \"dd\" }");
+    let map = Mmap { pid: u32::MAX, tid: 0, addr: 0x1000, len: 16, pgoff: 0, file: b"/a" };
+    let shown = "Mmap { pid: -1, tid: 0, addr: 0x1000, len: 0x10, pgoff: 0x0, file: \"/a\" }";
+    assert_eq!(format!("{map:?}"), shown);
+}
