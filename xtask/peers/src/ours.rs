@@ -22,8 +22,12 @@ struct Ours {
 
 /// Opens it.
 pub fn open<'a>(stage: &Stage<'a>) -> Result<Box<dyn Reader + 'a>> {
-    let options =
-        Options { sample_type: sample_type::RAW, max_raw: stage.emit.record(), ..Options::default() };
+    let options = Options {
+        size: stage.pages * 4096,
+        sample_type: sample_type::RAW,
+        max_raw: stage.emit.record(),
+        ..Options::default()
+    };
     let set = Set::open(&options, Some(arrays::of_bench(stage.bench)))?;
     let (control, mut poller, pace) = (Control::new()?, Poller::new()?, Pace::new(&set));
     poller.register(&set, 0, &control)?;
@@ -61,5 +65,8 @@ impl Reader for Ours {
     fn all(&mut self) -> Result<()> {
         while self.drain(Budget::ALL).more {}
         Ok(())
+    }
+    fn ring_size(&self) -> usize {
+        self.set.ring_size()
     }
 }

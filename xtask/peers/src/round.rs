@@ -33,7 +33,7 @@ pub struct Round {
     pub cpu: f64,
     /// How often the reader waited.
     pub waits: u64,
-    /// Nanoseconds of the reader's CPU time a record, where only reading is timed.
+    /// Nanoseconds of the reader's CPU time an event, where only reading is timed.
     pub drain: f64,
     /// How old events were when they were read, microseconds: of half of them, of all but one in a hundred, of all;
     /// where they carry their time.
@@ -48,6 +48,8 @@ pub struct Stage<'a> {
     pub emit: Emit,
     /// The CPU that makes events.
     pub cpu: u32,
+    /// Pages of each ring, but where a reader's own habit is meant.
+    pub pages: usize,
     /// What counts what is read.
     pub seen: Rc<Seen>,
 }
@@ -114,7 +116,7 @@ pub fn measure(
         untraced,
         cpu: made.cpu / made.written.time.as_secs_f64(),
         waits: seen.waits.get(),
-        drain: made.reading.as_nanos() as f64 / seen.records.get().max(1) as f64,
+        drain: made.reading.as_nanos() as f64 / seen.events.get().max(1) as f64,
         ages: [0.5, 0.99, 1.0].map(|part| age(part) / 1000.0),
     })
 }

@@ -56,7 +56,7 @@ fn columns(workload: Workload) -> Vec<Column> {
         }
         Workload::Drain => {
             vec![
-                column("ns/record", 2, Of::Round(|r| r.drain)),
+                column("ns/event", 2, Of::Round(|r| r.drain)),
                 column("ours/this", 2, Of::Ratio(|r| r.drain)),
             ]
         }
