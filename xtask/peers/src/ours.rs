@@ -8,8 +8,8 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
 use tracer::frontend::{Control, Pace, Poller};
-use tracer::record::sample_type;
-use tracer::ring::{Budget, Drained, ItemKind, Options, Set};
+use tracer::record::{Sample, sample_type};
+use tracer::ring::{Budget, Drained, ItemKind, Options, Run, Set};
 use tracer::session::arrays;
 
 struct Ours {
@@ -37,18 +37,24 @@ pub fn open<'a>(stage: &Stage<'a>) -> Result<Box<dyn Reader + 'a>> {
 impl Ours {
     fn drain(&mut self, budget: Budget) -> Drained {
         let seen = &*self.seen;
-        self.set.drain(budget, |item| {
-            match item.kind {
-                ItemKind::Sample(sample) => {
-                    let raw = sample.raw().unwrap_or_default();
-                    seen.sample(raw.len(), |at| raw.u64_at(at));
-                }
-                ItemKind::Lost(lost) => seen.told(lost.lost),
-                _ => seen.other(),
+        self.set.drain_runs(budget, |run| {
+            match run {
+                Run::Alike(run) => run.samples().for_each(|sample| take(seen, sample)),
+                Run::One(item) => match item.kind {
+                    ItemKind::Sample(sample) => take(seen, Some(sample)),
+                    ItemKind::Lost(lost) => seen.told(lost.lost),
+                    _ => seen.other(),
+                },
             }
             ControlFlow::Continue(())
         })
     }
+}
+
+#[inline(always)]
+fn take(seen: &Seen, sample: Option<Sample<'_>>) {
+    let raw = sample.and_then(|sample| sample.raw()).unwrap_or_default();
+    seen.sample(raw.len(), |at| raw.u64_at(at));
 }
 
 impl Reader for Ours {
