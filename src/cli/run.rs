@@ -63,8 +63,10 @@ pub fn ready(probes: &Probes, trace: &Trace, aside: bool, tasks: bool) -> Result
     let count = own.map(|found| found.each().len()).sum();
     let id = child.as_ref().map(Waiting::id);
     let sideband = tasks.then(|| plan::sideband(probes, trace, id));
+    // Nobody looks at a recording as it comes, but through a pipe.
+    let prompt = aside || !tasks;
     let gather = plan::gather(probes.gather, &found)?;
-    let options = session::Options { sideband, gather, ..plan::options(probes, trace, count, id)? };
+    let options = session::Options { sideband, prompt, gather, ..plan::options(probes, trace, count, id)? };
     let mut session = prepare(trace, options)?;
     attach::attach(manner, &mut session, &found)?;
     let woken = control.clone();
@@ -82,11 +84,11 @@ pub fn stream(
     control: &Control,
     begin: impl FnOnce() -> Result<Option<Running>>,
 ) -> Result<ExitCode> {
-    let sink = output::open(args, session, control)?;
+    let sink = output::ordered(args, output::open(args, session, control)?);
     let to_file = args.output.is_some();
     course(args, session, control, sink, to_file, begin, |sink, requests| {
         match (requests.take_reopen(), &args.output) {
-            (true, Some(path)) => sink.reopen(path),
+            (true, Some(path)) => sink.sink_mut().reopen(path),
             _ => Ok(()),
         }
     })

@@ -1,6 +1,6 @@
 //! A loaded program to its hook.
 
-use libbpf_rs::{KprobeMultiOpts, Link, ProgramMut, UprobeOpts};
+use libbpf_rs::{KprobeMultiOpts, Link, ProgramMut, UprobeMultiOpts, UprobeOpts};
 
 use super::{hook::How, libbpf};
 
@@ -37,13 +37,19 @@ pub fn attach(program: &ProgramMut<'_>, how: &How, cookie: u64) -> libbpf_rs::Re
 /// Every process that runs the file; which of them are wanted is the filter's to say.
 const ALL: i32 = -1;
 
-/// Attaches a loaded program to all these functions at once, each with its place among them as its cookie.
+/// Attaches a loaded program to all these functions at once, each with its place among them as its cookie: those of
+/// the kernel, or of the file that `how` is in.
 pub fn attach_multi(
     program: &ProgramMut<'_>,
+    how: &How,
     symbols: Vec<String>,
     retprobe: bool,
 ) -> libbpf_rs::Result<Link> {
     let cookies = (0..symbols.len() as u64).collect();
+    if let Some((path, _)) = how.in_file() {
+        let opts = UprobeMultiOpts { syms: symbols, cookies, retprobe, ..UprobeMultiOpts::default() };
+        return program.attach_uprobe_multi_with_opts(ALL, path, "", opts);
+    }
     program.attach_kprobe_multi_with_opts(KprobeMultiOpts {
         symbols,
         cookies,

@@ -6,9 +6,10 @@ use super::{
     budget::Left,
     entry::{Corruption, CorruptionCause, Entry},
     mapping::{Mapping, distance},
+    run,
     stats::Stats,
 };
-use crate::record::{Body, Header, Lost, Record};
+use crate::record::{Body, Header, Lost, Record, kind};
 
 /// How many records are handed over between two looks at the clock, where a drain has a time budget.
 const TIME_CHECK: u64 = 16;
@@ -16,6 +17,14 @@ const TIME_CHECK: u64 = 16;
 /// What a drain hands its records to. Several functions, so that the one that is called for every record is
 /// called from one place, and can become part of the loop there.
 pub(super) trait Hand {
+    /// Whether samples that are alike come as one piece where they lie in one.
+    const RUNS: bool = false;
+
+    /// As many samples of this header as the bytes hold.
+    fn run(&mut self, _: Place, _: Header, _: &[u8]) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+
     fn record(&mut self, stats: &mut Stats, place: Place, record: Record<'_>) -> ControlFlow<()>;
     fn corruption(&mut self, corruption: Corruption) -> ControlFlow<()>;
     /// A ring ends here that lost records after its last: no LOST record will tell it.
@@ -146,7 +155,7 @@ impl Forward {
     }
 
     /// As `drain`, up to the next commit.
-    fn stretch(&mut self, left: &mut Left, hand: &mut impl Hand) -> ControlFlow<()> {
+    fn stretch<H: Hand>(&mut self, left: &mut Left, hand: &mut H) -> ControlFlow<()> {
         let (cpu, start) = (self.cpu, self.read);
         let (most, timed) = (left.records(), left.timed());
         let limit = self.stride.min(left.bytes());
@@ -156,8 +165,24 @@ impl Forward {
         let mut alike = Alike::default();
         while stretch.bytes < limit && stretch.records < most {
             let place = Place { cpu, position: start.wrapping_add(stretch.bytes) };
+            let before = rest;
             match take(&mut rest, &mut next, &mut alike) {
                 None => break,
+                Some(Ok(record))
+                    if H::RUNS
+                        && record.header.kind == kind::SAMPLE
+                        && before.len() == rest.len() + usize::from(record.header.size) =>
+                {
+                    // Its own bytes, and those of the samples like it behind it.
+                    let size = usize::from(record.header.size);
+                    let fit = (most - stretch.records - 1).min((limit - stretch.bytes) / size as u64);
+                    let like =
+                        run::alike(&record.header.to_bytes(), rest, (fit as usize).saturating_mul(size));
+                    rest = &rest[like..];
+                    stretch.bytes += (size + like) as u64;
+                    stretch.records += (1 + like / size) as u64;
+                    hand.run(place, record.header, &before[..size + like])?;
+                }
                 Some(Ok(record)) => {
                     stretch.bytes += u64::from(record.header.size);
                     stretch.records += 1;

@@ -15,6 +15,7 @@ use super::{
     forward::Hand,
     item::{Entries, Items},
     options::Options,
+    run::{Run, Runs},
     size::round,
     slots::Slots,
     stats::Stats,
@@ -192,6 +193,12 @@ impl Set {
         f: impl FnMut(u32, Entry<'_>) -> ControlFlow<()>,
     ) -> Drained {
         self.walk(None, budget, &mut Entries(f))
+    }
+
+    /// As [`Set::drain`], but samples that are alike and lie in one piece come together: for those who hand bytes on
+    /// in blocks, or add up what each sample holds. A budget of time is looked at once a run.
+    pub fn drain_runs(&mut self, budget: Budget, f: impl FnMut(Run<'_>) -> ControlFlow<()>) -> Drained {
+        self.walk(None, budget, &mut Runs { format: self.attr.format, f })
     }
 
     fn walk(&mut self, only: Option<u32>, budget: Budget, hand: &mut impl Hand) -> Drained {

@@ -13,6 +13,7 @@ mod names;
 pub mod print;
 mod print_fmt;
 mod shapes;
+#[cfg(feature = "probe")]
 pub(crate) mod shared;
 mod show;
 pub mod tally;

@@ -58,6 +58,9 @@ const EPERM: i32 = nix::errno::Errno::EPERM as i32;
 pub struct Options {
     /// The rings; `max_raw` is set by the session.
     pub rings: ring::Options,
+    /// While few records come, each wakes the front end ([`Session::set_prompt`]). False spares the traced programs
+    /// that where nobody looks at the output as it comes.
+    pub prompt: bool,
     /// Which tasks and CPUs are traced.
     pub filter: Filter,
     /// The most probes that will be attached, objects not counted; with none, no rings of ours are opened.
@@ -85,6 +88,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             rings: ring::Options::default(),
+            prompt: true,
             filter: Filter::default(),
             probes: 64,
             gather: 1,
@@ -250,6 +254,9 @@ impl Session {
     ///
     /// As there.
     pub fn set_prompt(&mut self, prompt: bool) -> Result<bool> {
+        if !self.options.prompt {
+            return Ok(false);
+        }
         self.foreign.set_prompt(prompt)?;
         if self.emptied() {
             return Ok(self.rings.prompt());
@@ -286,29 +293,33 @@ impl Session {
         self.look_after_cpus(sink)?;
         if self.probes.gathers() && self.put_out.elapsed() >= self.options.rings.wake.sweep() / 2 {
             self.put_out = Instant::now();
-            self.put_out_held();
+            let none_held = self.put_out_held();
+            return self.drain_all(budget, none_held, sink);
         }
-        self.drain_all(budget, sink)
+        self.drain_all(budget, !self.probes.gathers(), sink)
     }
 
     /// Has each CPU output the events that wait for their record to be full. One that has gone keeps them until it
     /// is back; without the right to run programs, all do until their record is full.
-    fn put_out_held(&self) {
+    /// True where all could.
+    fn put_out_held(&self) -> bool {
+        let mut all = true;
         for cpu in self.rings.cpus().filter(|cpu| self.probes.held(*cpu) > 0) {
-            let _ = self.probes.put_out(cpu);
+            all &= self.probes.put_out(cpu).is_ok();
         }
+        all
     }
 
     /// Side-band records first, so that a task's name precedes its events; then the rings of our own programs and
-    /// those of others.
-    fn drain_all(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+    /// those of others. Where `none_held`, no event of before waits for its record to be full.
+    fn drain_all(&mut self, budget: Budget, none_held: bool, sink: &mut dyn Sink) -> Result<Drained> {
         let tasks = self.drain_sideband(budget, sink)?;
         let budget = self.foreign.share(budget);
         let own = self.drain_rings(budget, sink)?;
         let base = self.probes.attached().len();
         let events = self.foreign.drain(budget, own, base, &mut self.quota, sink)?;
         let (more, stopped) = (events.more || tasks.more, events.stopped || tasks.stopped);
-        if !(more || stopped) {
+        if none_held && !(more || stopped) {
             sink.caught_up()?;
         }
         Ok(Drained { more, stopped, ..events })
@@ -408,7 +419,10 @@ impl Session {
 
     /// Reads all rings to the end, whatever the sink says.
     fn drain_out(&mut self, sink: &mut dyn Sink) {
-        while !matches!(self.drain_all(Budget::ALL, sink), Ok(Drained { more: false, stopped: false, .. })) {}
+        while !matches!(
+            self.drain_all(Budget::ALL, false, sink),
+            Ok(Drained { more: false, stopped: false, .. })
+        ) {}
     }
 
     /// Writes an end marker on every CPU that has a ring.

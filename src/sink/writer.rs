@@ -66,6 +66,7 @@ pub(super) enum Work {
     /// Another descriptor for all that follows.
     Reopen(Target),
     /// Something to be done when all before it is written.
+    #[cfg(feature = "perf-data")]
     Then(Box<dyn FnOnce() -> io::Result<()> + Send>),
 }
 
@@ -228,6 +229,7 @@ pub(super) fn run(shared: &Shared, mut target: Target, mut transform: Option<Box
                     break errno(e);
                 }
             }
+            #[cfg(feature = "perf-data")]
             Some(Work::Then(act)) => {
                 if let Err(e) = act() {
                     break errno(e);

@@ -1,8 +1,11 @@
 //! Tests that need no privilege, one file a subject; those that want more say so when they skip.
 
 mod bpf; // the least BPF that fills a ring, without libbpf
-mod event_decode; // raw bytes by their schema, wrapped anywhere or too short
+mod event_decode;
+mod event_order; // raw bytes by their schema, wrapped anywhere or too short
 mod foreign_event; // what foreign programs emit: bitfields, arrays, and what is not known
+#[cfg(feature = "perf-data")]
+mod perf_data_read; // recordings read, whole and broken
 #[cfg(feature = "perf-data")]
 mod perf_data_write; // recordings that the writer made, judged by perf
 #[cfg(feature = "perf-data")]
@@ -17,7 +20,8 @@ mod ring_limits; // sizes, CPU lists, wake rules: what is refused, with the arit
 mod ring_live; // real rings: sizes, limits, lifetimes (needs perf_event_open)
 mod ring_lost; // LOST's place, losses that no LOST record tells
 mod ring_naive; // the reader against a byte-by-byte one, on any sequence of records
-mod ring_prompt; // the wake rule swapped under programs that output (needs BPF)
+mod ring_prompt;
+mod ring_runs; // the wake rule swapped under programs that output (needs BPF)
 mod ring_set; // budgets, fairness, handlers that stop or panic, commits
 mod ring_sideband; // what becomes of tasks (needs perf_event_open)
 mod ring_threads; // a producer on a thread of its own

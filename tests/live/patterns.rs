@@ -116,6 +116,8 @@ fn of_symbols(ctx: &Context) -> Outcome {
     assert_eq!(names.get(RECURSIVE), Some(&40), "{said}");
     assert_eq!(names.get(&*format!("{RECURSIVE}_return")), Some(&40), "{said}");
     assert_eq!(names.len(), 2, "{names:?}\n{said}");
+    let at_once = said.contains("by uprobe.multi") && said.contains("by uretprobe.multi");
+    assert_eq!(at_once, ctx.version() >= (6, 6), "{said}");
     assert!(seen.header.probes.iter().any(|probe| probe.name == TARGET), "{said}");
     Ok(())
 }

@@ -178,7 +178,9 @@ fn two_cpus_in_order_and_compressed(ctx: &Context) -> Outcome {
         })
         .collect();
     let script = format!("{} wait", loops.join(" "));
-    for flags in [&["-m", "4M", SPEC][..], &["-m", "4M", "-z", SPEC], &["-m", "4M", "-z9", SPEC]] {
+    for flags in
+        [&["-m", "4M", SPEC][..], &["-m", "4M", "-z", SPEC], &["-m", "4M", "-z9", "--gather", "8", SPEC]]
+    {
         let (file, ran) = record(ctx, flags, &["sh", "-c", &script])?;
         let (out, err) = perf(ctx, &["script", "--ns", "-F", "comm,time,event,trace"], &file)?;
         let writes = out
@@ -190,7 +192,8 @@ fn two_cpus_in_order_and_compressed(ctx: &Context) -> Outcome {
         assert!(!err.contains("out of order"), "{err}");
         let (out, _) = perf(ctx, &["script", "-D"], &file)?;
         let rounds = out.lines().filter(|l| l.contains("FINISHED_ROUND")).count();
-        assert!(rounds > 2, "{rounds} rounds");
+        // How many depends on how busy the machine is: one stands behind a pass that read all.
+        assert!(rounds > 0, "no round was ever finished");
     }
     Ok(())
 }
@@ -313,7 +316,7 @@ fn a_killed_recording(ctx: &Context) -> Outcome {
     let path = file.display().to_string();
     let script = format!("{}; exec sleep 60", DD.join(" "));
     let mut tracer = ctx.tracer(["record", "-o", &path, SPEC, "--", "sh", "-c", &script]).start()?;
-    tracer.until("the events are written", |_| std::fs::metadata(&file).is_ok_and(|m| m.len() > 100_000))?;
+    tracer.until("the events are written", |_| std::fs::metadata(&file).is_ok_and(|m| m.len() > 140_000))?;
     tracer.signal(Signal::SIGKILL)?;
     tracer.finish()?;
     let bytes = std::fs::read(&file).context("cannot read the recording")?;

@@ -108,7 +108,11 @@ fn given_up_after_the_start(ctx: &Context) -> Outcome {
     let mut tracer =
         ctx.tracer(["run", "-f", "json", "--user", "nobody", "--comm", "dd-dropped", "s:write"]).start()?;
     tracer.until("the header", |job| job.stdout().contains("\"header\""))?;
-    let status = std::fs::read_to_string(format!("/proc/{}/status", tracer.pid()))?;
+    // The header is written by a thread, which may be ahead of what is done after it.
+    let path = format!("/proc/{}/status", tracer.pid());
+    let read = || std::fs::read_to_string(&path).unwrap_or_default();
+    tracer.until("another user", |_| read().contains("Uid:\t65534"))?;
+    let status = read();
     let line = |key: &str| {
         status.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_default().trim().to_owned()
     };

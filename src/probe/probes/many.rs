@@ -113,18 +113,20 @@ impl Probes {
     }
 }
 
-/// The ways to try, the best first. Returns are paired by the stack, which kprobe.multi does not show.
+/// The ways to try, the best first. Returns are paired by the stack, which multi-attached probes do not show.
 fn ways(group: &Group, retprobe: bool) -> Vec<Many> {
     let paired = group.hook.pairs(&group.plan);
     let by_address = Many::Addresses(group.members.len());
     let kernel = group.hook.how.is_kprobe();
-    let all = [(Many::Multi, kernel && !paired), (Many::Cookies, true), (by_address, kernel && !retprobe)];
+    let all = [(Many::Multi, !paired), (Many::Cookies, true), (by_address, kernel && !retprobe)];
     all.into_iter().filter_map(|(many, fits)| fits.then_some(many)).collect()
 }
 
 fn how(many: Many, how: &How) -> &'static str {
     match (many, how) {
         (Many::Multi, How::Kretprobe { .. }) => "kretprobe.multi",
+        (Many::Multi, How::Uprobe { .. }) => "uprobe.multi",
+        (Many::Multi, How::Uretprobe { .. }) => "uretprobe.multi",
         (Many::Multi, _) => "kprobe.multi",
         (Many::Addresses(_), _) => "kprobes that are told apart by address",
         (_, How::Kretprobe { .. }) => "kretprobes",
@@ -159,7 +161,7 @@ fn groups(found: &Found, keep: Option<&Keep>, refused: &mut Vec<Refusal>) -> Res
 fn attach_at_once(loaded: &mut Loaded, group: &mut Group, retprobe: bool) -> libbpf_rs::Result<Vec<Schema>> {
     let symbols: Vec<String> = group.members.iter().map(|(spec, ..)| spec.target.clone()).collect();
     let program = loaded.object.progs_mut().find(|p| p.name() == loaded.program);
-    let link = program.map(|p| attach::attach_multi(&p, symbols, retprobe)).transpose()?;
+    let link = program.map(|p| attach::attach_multi(&p, &group.hook.how, symbols, retprobe)).transpose()?;
     loaded.links.returns.extend(link);
     Ok(group.members.drain(..).map(|(.., schema)| schema).collect())
 }

@@ -28,7 +28,7 @@ use crate::{
 pub(super) enum Many {
     /// It serves one.
     One,
-    /// By cookies, all attached in one call (kprobe.multi).
+    /// By cookies, all attached in one call (kprobe.multi, from 6.6 on uprobe.multi).
     Multi,
     /// By cookies, attached one by one.
     Cookies,
@@ -135,9 +135,11 @@ impl Probes {
             set_trampoline(&mut open, name, hook)?;
         }
         if many == Many::Multi {
-            open.progs_mut()
-                .filter(|p| p.name() == program)
-                .for_each(|mut p| p.set_attach_type(ProgramAttachType::KprobeMulti));
+            let kind = || match hook.how.is_uprobe() {
+                true => ProgramAttachType::TraceUprobeMulti,
+                false => ProgramAttachType::KprobeMulti,
+            };
+            open.progs_mut().filter(|p| p.name() == program).for_each(|mut p| p.set_attach_type(kind()));
         }
         object::share_maps(&mut open, &self.base, &object::SHARED)?;
         match self.gather {
