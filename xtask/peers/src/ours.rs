@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::time::Duration;
 use tracer::frontend::{Control, Pace, Poller};
-use tracer::record::{Sample, sample_type};
+use tracer::record::sample_type;
 use tracer::ring::{Budget, Drained, ItemKind, Options, Run, Set};
 use tracer::session::arrays;
 
@@ -39,9 +39,15 @@ impl Ours {
         let seen = &*self.seen;
         self.set.drain_runs(budget, |run| {
             match run {
-                Run::Alike(run) => run.samples().for_each(|sample| take(seen, sample)),
+                // Raw bytes alone were asked for: behind the header and their size they are the whole of a record.
+                Run::Alike(run) => run.bytes().chunks_exact(run.stride).for_each(|record| {
+                    seen.bytes(record.get(12..).unwrap_or_default());
+                }),
                 Run::One(item) => match item.kind {
-                    ItemKind::Sample(sample) => take(seen, Some(sample)),
+                    ItemKind::Sample(sample) => {
+                        let raw = sample.raw().unwrap_or_default();
+                        seen.sample(raw.len(), |at| raw.u64_at(at));
+                    }
                     ItemKind::Lost(lost) => seen.told(lost.lost),
                     _ => seen.other(),
                 },
@@ -49,12 +55,6 @@ impl Ours {
             ControlFlow::Continue(())
         })
     }
-}
-
-#[inline(always)]
-fn take(seen: &Seen, sample: Option<Sample<'_>>) {
-    let raw = sample.and_then(|sample| sample.raw()).unwrap_or_default();
-    seen.sample(raw.len(), |at| raw.u64_at(at));
 }
 
 impl Reader for Ours {
