@@ -277,6 +277,13 @@ pub struct SinkReport {
     pub dropped_queue: u64,
     /// Events that it could not get rid of: an error, or stuck at the stop.
     pub dropped_sink: u64,
+    /// Of all of them, those that came after one that is younger, where an order was asked for.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub late: u64,
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Whether the end of each ring was proved by an end marker.

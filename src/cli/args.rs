@@ -183,6 +183,19 @@ pub struct Trace {
     pub verbose: bool,
 }
 
+/// In which order events come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// As the rings are read
+    None,
+    /// Each CPU's by time
+    Cpu,
+    /// All by time; what comes too late for that is marked and counted
+    Time,
+    /// All by time; what comes too late for that ends the run
+    Strict,
+}
+
 /// What every stream of events is told, wherever they come from.
 #[derive(Debug, Group)]
 pub struct Stream {
@@ -192,6 +205,9 @@ pub struct Stream {
     /// Write to this file instead of stdout
     #[arg(short, long, value_name = "FILE", env = "TRACER_OUTPUT")]
     pub output: Option<PathBuf>,
+    /// In which order events come; but for 'none' they come up to --latency later, and twice that on a quiet machine
+    #[arg(long, value_enum, default_value_t = Order::None, env = "TRACER_ORDER")]
+    pub order: Order,
     /// The columns of text: time, comm, pid, tid, cpu, uid, cgroup, seq, name, args, or fields by name
     #[arg(long, value_name = "LIST", env = "TRACER_FIELDS")]
     pub fields: Option<String>,

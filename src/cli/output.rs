@@ -11,12 +11,13 @@ use tracer::{
     schema::{Kind, Show},
     session::Session,
     sink::{
-        self, Counts, Header, Note, Outlet, Sink, StreamSink, folded::Folded, hex::Hex, json, raw::Raw, text,
+        self, Counts, Header, Note, Order, Ordered, Outlet, Sink, StreamSink, folded::Folded, hex::Hex, json,
+        raw::Raw, text,
     },
     symbol::Symbols,
 };
 
-use super::args::{Color, Format, JsonInt, Stream};
+use super::args::{self, Color, Format, JsonInt, Stream};
 
 /// The one sink of a run.
 pub enum Output {
@@ -46,6 +47,21 @@ pub fn open(args: &Stream, session: &Session, control: &Control) -> Result<Outpu
         Format::Folded => return Ok(Output::Folded(Box::new(Folded::new(symbols, outlet)))),
     };
     Ok(Output::Stream(Box::new(StreamSink::new(encode, outlet))))
+}
+
+/// The most bytes of events that wait for their place.
+const HELD: usize = 64 << 20;
+
+/// The same behind the order that was asked for. Events are held half of the latency: longer than a CPU is held up
+/// between taking an event's time and writing it.
+pub fn ordered(args: &Stream, output: Output) -> Ordered<Output> {
+    let order = match args.order {
+        args::Order::None => Order::None,
+        args::Order::Cpu => Order::Cpu,
+        args::Order::Time => Order::Time,
+        args::Order::Strict => Order::Strict,
+    };
+    Ordered::new(output, order, args.trace.rings.latency / 2, HELD)
 }
 
 /// What names the addresses of this session's events, read while the rights are there.

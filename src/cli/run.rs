@@ -84,11 +84,11 @@ pub fn stream(
     control: &Control,
     begin: impl FnOnce() -> Result<Option<Running>>,
 ) -> Result<ExitCode> {
-    let sink = output::open(args, session, control)?;
+    let sink = output::ordered(args, output::open(args, session, control)?);
     let to_file = args.output.is_some();
     course(args, session, control, sink, to_file, begin, |sink, requests| {
         match (requests.take_reopen(), &args.output) {
-            (true, Some(path)) => sink.reopen(path),
+            (true, Some(path)) => sink.sink_mut().reopen(path),
             _ => Ok(()),
         }
     })

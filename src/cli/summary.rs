@@ -54,6 +54,10 @@ pub fn ledger(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
             s.name, s.delivered, s.dropped_queue, s.dropped_sink
         )?;
     }
+    let late: u64 = report.sinks.iter().map(|s| s.late).sum();
+    if late > 0 {
+        writeln!(out, "  {late} events came too late for their place in the order of times")?;
+    }
     let faulty: u64 = report.cpus.iter().map(|c| c.faulty).sum();
     if faulty > 0 {
         writeln!(out, "  {faulty} events have a field that could not be read (<fault>)")?;

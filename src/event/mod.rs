@@ -6,6 +6,7 @@
 //! that do not fit their schema decode to `None` and are counted by whoever asked. Nothing here knows of
 //! rings, sinks or the kernel's state.
 
+pub mod order;
 mod stream;
 
 pub use crate::schema::{Carries, Wire};
@@ -32,6 +33,8 @@ pub struct Event<'a> {
     pub schema: &'a Schema,
     /// The raw bytes as the ring holds them, padding included.
     pub raw: Body<'a>,
+    /// It comes after one that is younger, where events are put into the [`order`] of their times.
+    pub late: bool,
 }
 
 impl<'a> Event<'a> {
@@ -45,7 +48,7 @@ impl<'a> Event<'a> {
         schema: impl FnOnce(u16) -> Option<&'a Schema>,
     ) -> Option<Event<'a>> {
         let wire = Wire::parse(&raw)?;
-        Event { cpu, time, wire, schema: schema(wire.probe)?, raw }.whole()
+        Event { cpu, time, wire, schema: schema(wire.probe)?, raw, late: false }.whole()
     }
 
     /// The event, where its raw bytes hold all of its schema's fields.

@@ -19,6 +19,7 @@ pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
         sinks: vec![SinkReport {
             name: sink.name().to_owned(),
             delivered: counts.delivered,
+            late: counts.late,
             dropped_queue: counts.dropped_queue,
             dropped_sink: counts.dropped_sink + session.readers.iter().map(|r| r.unhanded).sum::<u64>(),
         }],

@@ -117,7 +117,7 @@ impl Taker<'_, '_, '_> {
         let index = self.shapes.pick(raw.len());
         let schema = &self.shapes.schemas()[index];
         let wire = Wire::foreign((self.way.base + index + 1) as u16, self.level, lane.seq, ids);
-        let Some(event) = (Event { cpu, time, wire, schema, raw }).whole() else {
+        let Some(event) = (Event { cpu, time, wire, schema, raw, late: false }).whole() else {
             lane.undecoded += 1;
             return Ok(());
         };

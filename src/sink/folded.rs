@@ -175,6 +175,7 @@ impl Sink for Folded {
         let lines = usize::try_from(self.outlet.counts().delivered).unwrap_or(usize::MAX);
         let delivered = self.written.iter().take(lines).sum();
         let settled = self.outlet.check().is_err();
-        Counts { delivered, dropped_queue: 0, dropped_sink: if settled { self.taken - delivered } else { 0 } }
+        let dropped_sink = if settled { self.taken - delivered } else { 0 };
+        Counts { delivered, dropped_sink, ..Counts::default() }
     }
 }

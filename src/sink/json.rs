@@ -291,6 +291,9 @@ impl Encode for Json {
             key(b",\"level\":", out);
             decimal(wire.level, out);
         }
+        if event.late {
+            key(b",\"late\":true", out);
+        }
         key(b",\"event\":", out);
         escape::json(event.schema.name.as_bytes(), out);
         let mut exact = self.task(event, out);

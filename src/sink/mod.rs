@@ -25,6 +25,7 @@ pub mod json_schema;
 mod lines;
 mod memory;
 mod number;
+mod ordered;
 mod outlet;
 #[cfg(feature = "perf-data")]
 pub mod perf_data;
@@ -48,6 +49,7 @@ use crate::{
 };
 
 pub use memory::{Item, Memory};
+pub use ordered::{Order, Ordered};
 pub use outlet::{Options, Outlet};
 #[cfg(feature = "perf-data")]
 pub use perf_data::PerfData;
@@ -111,6 +113,8 @@ pub struct Counts {
     pub dropped_queue: u64,
     /// Taken and not handed on: an error, or stuck at the stop.
     pub dropped_sink: u64,
+    /// Of them all, those that came after one that is younger, where an order was asked for.
+    pub late: u64,
 }
 
 /// Takes events.

@@ -359,6 +359,7 @@ impl Outlet {
             delivered: p.delivered,
             dropped_queue: self.dropped_queue,
             dropped_sink: p.dropped + self.dropped_here,
+            late: 0,
         }
     }
 }

@@ -230,6 +230,9 @@ impl Encode for Text {
                 out.truncate(before);
             }
         }
+        if event.late {
+            out.extend_from_slice(b" (late)");
+        }
         out.push(b'\n');
         if beneath {
             lines(event, namer, out);

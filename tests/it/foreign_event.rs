@@ -35,7 +35,7 @@ fn schema(kinds: &[(Kind, u32)]) -> Schema {
 fn event<'a>(schema: &'a Schema, wire: Wire, raw: Body<'a>) -> Option<Event<'a>> {
     let cpu = if wire.carries == Carries::Nothing { NO_CPU } else { 3 };
     let time = (wire.carries != Carries::Nothing).then_some(7);
-    Event { cpu, time, wire, schema, raw }.whole()
+    Event { cpu, time, wire, schema, raw, late: false }.whole()
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! Tests that need no privilege, one file a subject; those that want more say so when they skip.
 
 mod bpf; // the least BPF that fills a ring, without libbpf
-mod event_decode; // raw bytes by their schema, wrapped anywhere or too short
+mod event_decode;
+mod event_order; // raw bytes by their schema, wrapped anywhere or too short
 mod foreign_event; // what foreign programs emit: bitfields, arrays, and what is not known
+#[cfg(feature = "perf-data")]
+mod perf_data_read; // recordings read, whole and broken
 #[cfg(feature = "perf-data")]
 mod perf_data_write; // recordings that the writer made, judged by perf
 #[cfg(feature = "perf-data")]

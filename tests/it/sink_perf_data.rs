@@ -250,7 +250,15 @@ fn a_foreign_event_stands_behind_a_head_and_the_largest_is_cut() {
     for len in [5, 8, 12, 65_508] {
         let bytes = vec![0xab; len];
         let wire = Wire::foreign(1, 4, 9, Some((3, 4)));
-        sink.event(&Event { cpu: 0, time: Some(1), wire, schema: &schema, raw: Body::new(&bytes) }).unwrap();
+        sink.event(&Event {
+            cpu: 0,
+            time: Some(1),
+            wire,
+            schema: &schema,
+            raw: Body::new(&bytes),
+            late: false,
+        })
+        .unwrap();
     }
     end(&mut sink);
     let mut seen = Vec::new();

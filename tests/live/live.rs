@@ -20,6 +20,7 @@
 //! | `schema` | what `tracer schema` says of the lines that `run` writes |
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
+//! | `order` | `--order`: events by their times |
 //! | `gather` | events that share records: each told once, and both kinds of counts |
 //! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
@@ -36,6 +37,7 @@
 //! | `flight` | snapshots of rings in overwrite mode |
 //! | `pace` | the wake rule that follows the rate |
 //! | `record` | recordings, judged by perf |
+//! | `script` | recordings that perf made, read |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
@@ -62,6 +64,7 @@ mod judge;
 mod kit;
 mod losses;
 mod objects;
+mod order;
 mod pace;
 mod patterns;
 mod peers;
@@ -76,6 +79,7 @@ mod returns;
 mod rights;
 mod rings;
 mod schema;
+mod script;
 mod sessions;
 mod sideband;
 mod signals;
@@ -124,6 +128,7 @@ const TESTS: &[&[Test]] = &[
     fields::TESTS,
     types::TESTS,
     schema::TESTS,
+    script::TESTS,
     verifier::TESTS,
     peers::TESTS,
     filters::TESTS,
@@ -135,6 +140,7 @@ const TESTS: &[&[Test]] = &[
     record::TESTS,
     bench::TESTS,
     gather::TESTS,
+    order::TESTS,
     structs::TESTS,
 ];
 

@@ -5,27 +5,32 @@ use crate::sh;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
-/// `bench peers|paced|fields [ARGS]`: builds what is compared, and runs it as root.
+/// What can be measured.
+const ALL: [&str; 4] = ["peers", "paced", "fields", "onward"];
+
+/// `bench peers|paced|fields|onward [ARGS]`: builds what is compared, and runs it as root.
 pub fn run(args: &[String]) -> Result<u8> {
     let (which, rest) = match args.split_first() {
-        Some((first, rest)) if ["peers", "paced", "fields"].contains(&first.as_str()) => {
-            (first.as_str(), rest)
-        }
-        _ => bail!("bench takes `peers`, `paced` or `fields`"),
+        Some((first, rest)) if ALL.contains(&first.as_str()) => (first.as_str(), rest),
+        _ => bail!("bench takes one of {}", ALL.join(", ")),
     };
-    let mut words = Vec::new();
-    if which == "fields" {
+    let mut words = vec![which.to_owned()];
+    let others: &[&str] = match which {
+        "fields" => &["bpftrace"],
+        "onward" => &["bpftrace", "perf"],
+        _ => &[],
+    };
+    if others.is_empty() {
+        setup::set_up(For::Building)?;
+    } else {
         setup::set_up(For::Testing)?;
-        if sh::find("bpftrace").is_none() {
-            bail!("fields are measured beside bpftrace, which is not here: install it by hand");
+        for other in others {
+            if sh::find(other).is_none() {
+                bail!("{which} is measured beside {other}, which is not here: install it by hand");
+            }
         }
         sh::must(&mut sh::cargo(["build", "--release", "--package", "tracer", "--bin", "tracer"]))?;
-        words.extend(["fields".to_owned(), sh::root().join("target/release/tracer").display().to_string()]);
-    } else {
-        setup::set_up(For::Building)?;
-    }
-    if which == "paced" {
-        words.push(which.to_owned());
+        words.push(sh::root().join("target/release/tracer").display().to_string());
     }
     words.extend(rest.iter().cloned());
     let mut build = sh::cargo(["build", "--release", "--locked", "--target-dir", "target/peers"]);

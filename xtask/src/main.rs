@@ -30,8 +30,12 @@ cargo xtask COMMAND
   vm KERNEL -- CMD…       a command in a guest (`tracer` means the one built here)
   vm fetch [KERNEL…]      fetch the guests' kernels anew
   fuzz [TARGET] [SECS]    run the fuzz targets
-  bench peers [--duration 1s] [--rounds 5] [--cpu 0] [--at-least RATIO]
+  bench peers [--workload live,paced,burst,drain] [--duration 1s] [--rounds 5] [--cpu 0] [--at-least RATIO] [--json]
                           our reader against others over one BPF program; with RATIO, fails below it
+  bench paced [--duration 1s] [--cpu 0]
+                          how old events grow at rates, by each of our wake rules
+  bench onward [--duration 1s] [--rounds 5] [--cpu 0] [--json]
+                          from a traced call to a file, beside bpftrace and perf record
   bench fields [--duration 1s] [--rounds 5] [--cpu 0]
                           what fields and predicates cost a traced call, beside bpftrace on the same probe
   setup [--tests]         install what is missing to build (and to test)

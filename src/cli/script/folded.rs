@@ -13,12 +13,15 @@ use tracer::perf_data::{
 
 use super::{Sampled, escape, samples::addresses};
 
+/// Files by the first address at which they are mapped: the end, the offset in the file, its name.
+type Maps = BTreeMap<u64, (u64, u64, Box<[u8]>)>;
+
 /// The folded form.
 #[derive(Default)]
 pub struct Folded {
     stacks: HashMap<Vec<u8>, u64>,
-    /// By process and first address: its end, the offset in the file, and the file's name.
-    maps: HashMap<u32, BTreeMap<u64, (u64, u64, Box<[u8]>)>>,
+    /// By process.
+    maps: HashMap<u32, Maps>,
     line: Vec<u8>,
 }
 

@@ -159,7 +159,22 @@ fn one(info: &Info, feature: &Feature, out: &mut Vec<u8>) {
             writeln!(out, "# compressed : {kind}, level = {}, ratio = {}", how.level, how.ratio)
         }
         Feature::ClockData(clock) => {
-            writeln!(out, "# clockid: {} ({} ns) is wall clock {} ns", clock.clockid, clock.clock, clock.wall)
+            let clocks =
+                ["realtime", "monotonic", "process_cputime_id", "thread_cputime_id", "monotonic_raw"];
+            let name = clocks.get(clock.clockid as usize).unwrap_or(&"unknown");
+            let (wall, mono) = (clock.wall, clock.clock);
+            let whole = local(wall);
+            let _ = writeln!(out, "# clockid: {name} ({})", clock.clockid);
+            let seconds = (wall / 1_000_000_000, wall % 1_000_000_000 / 1000);
+            writeln!(
+                out,
+                "# reference time: {whole}.{:06} = {}.{:06} (TOD) = {}.{:09} ({name})",
+                seconds.1,
+                seconds.0,
+                seconds.1,
+                mono / 1_000_000_000,
+                mono % 1_000_000_000
+            )
         }
         Feature::BpfPrograms(all) if !all.is_empty() => writeln!(out, "# BPF programs : {}", all.len()),
         Feature::BpfBtf(all) => all.iter().try_for_each(|(id, _)| writeln!(out, "# bpf_prog_btf of id {id}")),
@@ -187,6 +202,14 @@ fn topology(topology: &CpuTopology, out: &mut Vec<u8>) {
         let die = die.map_or(String::new(), |die| format!(" Die ID {die},"));
         let _ = writeln!(out, "# CPU {cpu}: Core ID {core},{die} Socket ID {socket}");
     }
+}
+
+/// The local date and time of a moment of the wall clock.
+fn local(wall: u64) -> String {
+    let moment = jiff::Timestamp::from_second((wall / 1_000_000_000) as i64);
+    moment.map_or(String::new(), |at| {
+        at.to_zoned_datetime(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    })
 }
 
 /// As perf has it: whole units of 1024.

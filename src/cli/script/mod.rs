@@ -14,6 +14,7 @@ mod tasks;
 mod text;
 
 use std::{
+    collections::HashMap,
     io::{self, Write as _},
     process::ExitCode,
 };
@@ -119,6 +120,8 @@ struct Script {
     catalogue: Catalogue,
     tasks: Tasks,
     kernel: Kernel,
+    /// The last count of each id.
+    counts: HashMap<u64, u64>,
     out: Vec<u8>,
     live: bool,
     left_out: LeftOut,
@@ -158,6 +161,7 @@ impl Script {
             catalogue: Catalogue::default(),
             tasks: Tasks::new(),
             kernel: Kernel::default(),
+            counts: HashMap::new(),
             out: Vec::with_capacity(2 * BATCH),
             live,
             left_out: LeftOut::default(),
@@ -216,8 +220,8 @@ impl Script {
             self.left_out.unknown += 1;
             return;
         };
-        let Some((event, width)) = self.catalogue.get(info, index) else { return };
-        let Some(sample) = Sample::parse(&event.attr, record.body, record.endian) else {
+        let Some((event, _)) = self.catalogue.get(info, index) else { return };
+        let Some(mut sample) = Sample::parse(&event.attr, record.body, record.endian) else {
             self.left_out.malformed += 1;
             return;
         };
@@ -226,8 +230,22 @@ impl Script {
         if !self.window.as_ref().is_none_or(within) || !self.cpus.as_ref().is_none_or(on) {
             return;
         }
+        let Some(read) = sample.read else { return self.show(index, &sample, info) };
+        // As perf does: one sample for each count that has grown, its period what it has grown by.
+        for count in read.iter() {
+            let Some(id) = count.id else { continue };
+            let last = self.counts.insert(id, count.value).unwrap_or(0);
+            let Some(index) = info.events.of_id(id).filter(|_| count.value != last) else { continue };
+            sample.period = Some(count.value.wrapping_sub(last));
+            self.show(index, &sample, info);
+        }
+    }
+
+    /// Shows a sample as one of an event.
+    fn show(&mut self, index: usize, sample: &Sample<'_>, info: &Info) {
+        let Some((event, width)) = self.catalogue.get(info, index) else { return };
         let comm = self.tasks.name(sample.pid.unwrap_or(0));
-        let sampled = Sampled { index, event, sample, comm, info, kernel: &self.kernel };
+        let sampled = Sampled { index, event, sample: *sample, comm, info, kernel: &self.kernel };
         match &mut self.form {
             Form::Text(text) => text.sample(&sampled, width, &mut self.out),
             Form::Json(json) => self.left_out.malformed += u64::from(!json.sample(&sampled, &mut self.out)),

@@ -108,7 +108,8 @@ impl Shape {
             },
         };
         let cpu = sample.cpu.unwrap_or(tracer::event::NO_CPU);
-        Event { cpu, time: sample.time, wire, schema: &self.schema, raw: Body::new(scratch) }.whole()
+        Event { cpu, time: sample.time, wire, schema: &self.schema, raw: Body::new(scratch), late: false }
+            .whole()
     }
 
     /// Puts the raw bytes into this machine's order; slots of strings then count from the whole's first byte.

@@ -65,10 +65,10 @@ impl<'a> Part<'a> {
     /// Finds the next record.
     #[inline]
     pub fn next(&mut self, info: &mut Info) -> io::Result<Option<Place>> {
-        if self.packed.is_some() || self.behind_packed > 0 {
-            if let Some(place) = self.next_packed(info)? {
-                return Ok(Some(place));
-            }
+        if (self.packed.is_some() || self.behind_packed > 0)
+            && let Some(place) = self.next_packed(info)?
+        {
+            return Ok(Some(place));
         }
         self.next_plain(info)
     }

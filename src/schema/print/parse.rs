@@ -4,8 +4,9 @@
 
 use super::expr::{BINARY, Binary, Dynamic, Expr, Slot, Unary};
 
-/// How deep expressions may nest, and how many tokens one print fmt may have.
-const DEPTH: u32 = 64;
+/// How deep expressions may nest, and how many tokens one print fmt may have. The kernel's GFP flags stand in 20
+/// parentheses, each of which is four levels here.
+const DEPTH: u32 = 256;
 const STEPS: u32 = 400_000;
 
 /// What is left of a text.
@@ -15,11 +16,13 @@ pub(super) struct Parser<'a> {
     constants: &'a dyn Fn(&str) -> Option<u64>,
     depth: u32,
     steps: u32,
+    /// Whether a constant was met that is not known.
+    unknown: bool,
 }
 
 impl<'a> Parser<'a> {
     pub fn new(text: &'a str, slots: &'a [Slot], constants: &'a dyn Fn(&str) -> Option<u64>) -> Parser<'a> {
-        Parser { rest: text, slots, constants, depth: DEPTH, steps: STEPS }
+        Parser { rest: text, slots, constants, depth: DEPTH, steps: STEPS, unknown: false }
     }
 
     fn step(&mut self) -> Option<()> {
@@ -175,7 +178,7 @@ impl<'a> Parser<'a> {
                 self.rest = &self.rest[1..];
                 if let Some(bits) = self.cast() {
                     let inner = self.unary()?;
-                    return Some(Expr::Cast(bits, inner.into()));
+                    return Some(constant(Expr::Cast(bits, inner.into())));
                 }
                 let inner = self.expr()?;
                 self.take(")")?;
@@ -248,7 +251,9 @@ impl<'a> Parser<'a> {
         }
         if !self.took("(")? {
             // A constant that only a compiler knows is 0 to libtraceevent, too.
-            return Some(Expr::Number((self.constants)(name).unwrap_or(0)));
+            let known = (self.constants)(name);
+            self.unknown |= known.is_none();
+            return Some(Expr::Number(known.unwrap_or(0)));
         }
         let expr = self.call(name)?;
         self.take(")")?;
@@ -310,7 +315,9 @@ impl<'a> Parser<'a> {
         let mut names = Vec::new();
         while self.took(",")? {
             self.take("{")?;
+            self.unknown = false;
             let value = self.expr()?;
+            let unknown = self.unknown;
             self.take(",")?;
             // The null pointer that ends some tables.
             let name = if self.rest.trim_start().starts_with('"') {
@@ -321,7 +328,8 @@ impl<'a> Parser<'a> {
             };
             self.take("}")?;
             let Expr::Number(value) = constant(value) else { return None };
-            names.extend(name.map(|name| (value, name)));
+            // Nothing has the name of what is not known.
+            names.extend(name.filter(|_| !unknown).map(|name| (value, name)));
         }
         Some(names)
     }

@@ -88,7 +88,12 @@ fn names() {
     assert_eq!(shown(&flags("REC->flags & 0xff")), "A|C");
     assert_eq!(shown(&flags("REC->flags")), "A|C|0x100000000");
     assert_eq!(shown(&flags("0")), "");
+    let gfp = "\"%s\", __print_flags(REC->flags & 7, \"|\", { ( unsigned long)((( gfp_t)((((1UL))) << (0))|(( gfp_t)4)) & \
+        ~(( gfp_t)((((1UL))) << (1)))), \"GFP\" })";
+    assert_eq!(shown(gfp), "GFP");
     assert_eq!(shown("\"%s\", __print_symbolic(REC->flags & 7, { FIVE, \"five\" })"), "five");
+    assert_eq!(shown("\"%s\", __print_symbolic(0, { MODE_ABS, \"ABS\" })"), "0x0");
+    assert_eq!(shown("\"%u\", REC->common_type"), "7");
     assert_eq!(shown("\"%s\", __print_symbolic(REC->fd, { 1, \"x\" })"), "0xfffffffe");
 }
 

@@ -26,7 +26,7 @@ fn a_writer_held_in_a_write_is_left_behind_with_its_books_closed() {
     let start = Instant::now();
     outlet.settle(soon(100)).unwrap();
     assert!(start.elapsed() < Duration::from_millis(600));
-    let counts = Counts { delivered: 1, dropped_queue: 0, dropped_sink: 1 };
+    let counts = Counts { delivered: 1, dropped_sink: 1, ..Counts::default() };
     assert_eq!(outlet.counts(), counts);
     // It is let go, finds its books closed, and changes nothing.
     drop(write);

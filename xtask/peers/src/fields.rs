@@ -1,7 +1,7 @@
 //! What fields and predicates cost the traced call, beside bpftrace on the same probe.
 
 use crate::table::median;
-use crate::tool::Tool;
+use crate::tool::{Tool, told};
 use crate::workload::{self, Writer};
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -136,14 +136,15 @@ impl Stage {
                 let (me, predicate, body) = (std::process::id(), case.predicate, case.body);
                 let probe = "tracepoint:syscalls:sys_enter_write";
                 let program = format!("{probe} /pid == {me} {predicate}/ {{ {body}; }}");
-                Tool::bpftrace(&program, &self.scratch)?
+                Tool::bpftrace(&program, &[], &self.scratch)?
             }
             _ => {
                 let target = ["t:syscalls:sys_enter_write", "s:write"][which];
-                Tool::tracer(&self.tracer, &format!("{target}{}", case.fields), &self.scratch)?
+                let spec = format!("{target}{}", case.fields);
+                Tool::tracer(&self.tracer, &["run", "-o", "/dev/null", &spec], &self.scratch)?
             }
         };
         let (ns, calls) = self.write()?;
-        Ok((ns, tool.stop()? as f64 / calls.max(1) as f64))
+        Ok((ns, told(&tool.stop()?).1 as f64 / calls.max(1) as f64))
     }
 }

@@ -1,48 +1,65 @@
 //! Our own reader: the set of rings with its default options, at the front end's pace.
 
-use crate::round::{Seen, Stage};
+use crate::peer::Reader;
+use crate::round::Stage;
+use crate::seen::Seen;
 use anyhow::Result;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::time::Duration;
 use tracer::frontend::{Control, Pace, Poller};
 use tracer::record::sample_type;
-use tracer::ring::{Budget, ItemKind, Options, Set};
+use tracer::ring::{Budget, Drained, ItemKind, Options, Set};
 use tracer::session::arrays;
 
-/// One round.
-pub fn run(stage: &mut Stage<'_>) -> Result<Seen> {
-    let options = Options { sample_type: sample_type::RAW, max_raw: 16, ..Options::default() };
-    let mut set = Set::open(&options, Some(arrays::of_bench(stage.bench)))?;
-    let (control, mut poller, mut pace) = (Control::new()?, Poller::new()?, Pace::new(&set));
-    poller.register(&set, 0, &control)?;
-    let mut seen = Seen::default();
-    let budget = Budget { time: Some(Duration::from_millis(50)), ..Budget::ALL };
-    stage.begin()?;
-    while !stage.over() {
-        let drained = drain(&mut set, budget, &mut seen);
-        pace.count(&drained, |prompt| set.set_prompt(prompt))?;
-        if !drained.more {
-            seen.waits += 1;
-            poller.wait(pace.sweep(), &control)?;
-        }
-    }
-    stage.end();
-    while drain(&mut set, Budget::ALL, &mut seen).more {}
-    stage.mark()?;
-    while drain(&mut set, Budget::ALL, &mut seen).more {}
-    Ok(seen)
+struct Ours {
+    set: Set,
+    control: Control,
+    poller: Poller,
+    pace: Pace,
+    seen: Rc<Seen>,
 }
 
-fn drain(set: &mut Set, budget: Budget, seen: &mut Seen) -> tracer::ring::Drained {
-    set.drain(budget, |item| {
-        match item.kind {
-            ItemKind::Sample(sample) => {
-                let raw = sample.raw().unwrap_or_default();
-                seen.sample(raw.len(), raw.u64_at(8));
+/// Opens it.
+pub fn open<'a>(stage: &Stage<'a>) -> Result<Box<dyn Reader + 'a>> {
+    let options =
+        Options { sample_type: sample_type::RAW, max_raw: stage.emit.record(), ..Options::default() };
+    let set = Set::open(&options, Some(arrays::of_bench(stage.bench)))?;
+    let (control, mut poller, pace) = (Control::new()?, Poller::new()?, Pace::new(&set));
+    poller.register(&set, 0, &control)?;
+    Ok(Box::new(Ours { set, control, poller, pace, seen: Rc::clone(&stage.seen) }))
+}
+
+impl Ours {
+    fn drain(&mut self, budget: Budget) -> Drained {
+        let seen = &*self.seen;
+        self.set.drain(budget, |item| {
+            match item.kind {
+                ItemKind::Sample(sample) => {
+                    let raw = sample.raw().unwrap_or_default();
+                    seen.sample(raw.len(), |at| raw.u64_at(at));
+                }
+                ItemKind::Lost(lost) => seen.told(lost.lost),
+                _ => seen.other(),
             }
-            ItemKind::Lost(lost) => seen.lost += lost.lost,
-            _ => seen.wrong += 1,
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+impl Reader for Ours {
+    fn turn(&mut self) -> Result<()> {
+        let drained = self.drain(Budget { time: Some(Duration::from_millis(50)), ..Budget::ALL });
+        self.pace.count(&drained, |prompt| self.set.set_prompt(prompt))?;
+        if !drained.more {
+            self.seen.waited();
+            self.poller.wait(self.pace.sweep(), &self.control)?;
         }
-        ControlFlow::Continue(())
-    })
+        Ok(())
+    }
+
+    fn all(&mut self) -> Result<()> {
+        while self.drain(Budget::ALL).more {}
+        Ok(())
+    }
 }

@@ -1,13 +1,15 @@
 //! A plain loop in the manner of the kernel's samples/bpf/trace_output of 2015, written from its description.
 //!
 //! One ring, wake-up fields zero (so half a ring wakes), poll with a timeout of a second, one load of the head and one
-//! store of the tail a pass, a record that wraps is copied into a buffer on the stack.
+//! store of the tail a pass, a record that wraps is copied.
 #![allow(unsafe_code)]
 // JUSTIFICATION: the loop that is compared with works on the ring by raw pointers, as the sample did in C.
 
-use crate::round::{Seen, Stage};
+use crate::peer::Reader;
+use crate::round::Stage;
+use crate::seen::Seen;
 use anyhow::{Context, Result, ensure};
-use libbpf_rs::{MapCore as _, MapFlags};
+use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::mman::{MapFlags as Flags, ProtFlags, mmap, munmap};
 use perf::bindings::{
@@ -19,10 +21,11 @@ use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
-/// Bytes of the buffer for records that wrap.
-const BUFFER: usize = 256;
+/// Words of the buffer for records that wrap: a record is below 64 KiB.
+const BUFFER: usize = (64 << 10) / 8;
 
 struct Ring {
     fd: OwnedFd,
@@ -31,23 +34,36 @@ struct Ring {
     size: usize,
 }
 
-/// One round, with a ring of so many pages on the CPU that writes.
-pub fn run(stage: &mut Stage<'_>, pages: usize) -> Result<Seen> {
+struct Plain {
+    ring: Ring,
+    buffer: Box<[u64; BUFFER]>,
+    seen: Rc<Seen>,
+    /// The slot of the array goes with it.
+    _array: MapHandle,
+}
+
+/// Opens it, with a ring of so many pages on the CPU that writes.
+pub fn open<'a>(stage: &Stage<'a>, pages: usize) -> Result<Box<dyn Reader + 'a>> {
     let ring = Ring::open(stage.cpu, pages)?;
     let array = stage.array()?;
     array.update(&stage.cpu.to_ne_bytes(), &ring.fd.as_raw_fd().to_ne_bytes(), MapFlags::ANY)?;
-    let mut seen = Seen::default();
-    stage.begin()?;
-    while !stage.over() {
-        seen.waits += 1;
-        poll(&mut [PollFd::new(ring.fd.as_fd(), PollFlags::POLLIN)], PollTimeout::from(1000u16))?;
-        ring.read(&mut seen)?;
+    Ok(Box::new(Plain { ring, buffer: Box::new([0; BUFFER]), seen: Rc::clone(&stage.seen), _array: array }))
+}
+
+impl Reader for Plain {
+    fn turn(&mut self) -> Result<()> {
+        self.seen.waited();
+        poll(&mut [PollFd::new(self.ring.fd.as_fd(), PollFlags::POLLIN)], PollTimeout::from(1000u16))?;
+        self.all()
     }
-    stage.end();
-    ring.read(&mut seen)?;
-    stage.mark()?;
-    ring.read(&mut seen)?;
-    Ok(seen)
+
+    fn all(&mut self) -> Result<()> {
+        self.ring.read(&mut self.buffer, &self.seen)
+    }
+
+    fn ring_size(&self) -> usize {
+        self.ring.size
+    }
 }
 
 impl Ring {
@@ -83,7 +99,7 @@ impl Ring {
     }
 
     /// Reads everything up to the head.
-    fn read(&self, seen: &mut Seen) -> Result<()> {
+    fn read(&self, buffer: &mut [u64; BUFFER], seen: &Seen) -> Result<()> {
         let header = self.base.as_ptr().cast::<perf_event_mmap_page>();
         // SAFETY: the first page of the mapping is this struct; both words are 8-aligned, in the mapping as long as
         // `self`, and accessed atomically from here alone.
@@ -97,7 +113,6 @@ impl Ring {
         let mut tail = data_tail.load(Ordering::Relaxed);
         // SAFETY: the data begin behind the first page.
         let data = unsafe { self.base.as_ptr().cast::<u8>().add(self.page) };
-        let mut buffer = [0u64; BUFFER / 8];
         while tail != head {
             let offset = tail as usize & (self.size - 1);
             // SAFETY: a record's header is eight aligned bytes that never wrap, below the head.
@@ -107,11 +122,10 @@ impl Ring {
             };
             ensure!(size >= 8 && size as u64 <= head - tail, "a record of {size} bytes");
             let record = if offset + size > self.size {
-                ensure!(size <= BUFFER, "a record of {size} bytes wraps");
                 let first = self.size - offset;
                 let copy = buffer.as_mut_ptr().cast::<u8>();
                 // SAFETY: `first` bytes to the end of the data and the rest from its start, into a buffer that
-                // has room for `size`.
+                // has room for any record.
                 unsafe {
                     std::ptr::copy_nonoverlapping(data.add(offset), copy, first);
                     std::ptr::copy_nonoverlapping(data, copy.add(first), size - first);
@@ -121,17 +135,17 @@ impl Ring {
                 // SAFETY: within the data.
                 unsafe { data.add(offset).cast_const() }
             };
-            // SAFETY: each read is within the record's `size` bytes, by the checks before it: our own programs
-            // write samples of 16 and 4 bytes, and the kernel LOST records of 24.
+            // SAFETY: each read is within the record's `size` bytes, by the checks before it.
             unsafe {
                 if kind == PERF_RECORD_SAMPLE && size >= 16 {
                     let raw = record.add(8).cast::<u32>().read() as usize;
-                    let cookie = (size >= 32).then(|| record.add(20).cast::<u64>().read_unaligned());
-                    seen.sample(raw, cookie);
+                    seen.sample(raw, |at| {
+                        (at + 20 <= size).then(|| record.add(12 + at).cast::<u64>().read_unaligned())
+                    });
                 } else if kind == PERF_RECORD_LOST && size >= 24 {
-                    seen.lost += record.add(16).cast::<u64>().read_unaligned();
+                    seen.told(record.add(16).cast::<u64>().read_unaligned());
                 } else {
-                    seen.wrong += 1;
+                    seen.other();
                 }
             }
             tail += size as u64;

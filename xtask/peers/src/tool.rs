@@ -16,7 +16,7 @@ const SETTLE: Duration = Duration::from_millis(100);
 const WITH_TRACEFS: &str = "for fs in debugfs:debug tracefs:tracing; do \
     mount -t ${fs%:*} none /sys/kernel/${fs#*:} 2>/dev/null; done; exec \"$0\" \"$@\"";
 
-/// A running program whose events go to /dev/null.
+/// A running program.
 pub struct Tool {
     child: Child,
     ready: Ready,
@@ -29,27 +29,42 @@ enum Ready {
     File(PathBuf),
     /// It has said something.
     Word,
+    /// It has opened a perf event.
+    PerfEvent,
 }
 
 impl Tool {
-    /// `tracer run` on this process.
-    pub fn tracer(program: &Path, spec: &str, scratch: &Path) -> Result<Self> {
+    /// The tracer on this process: `words` are a command and its options, but for those that name the process.
+    pub fn tracer(program: &Path, words: &[&str], scratch: &Path) -> Result<Self> {
         let mut command = Command::new(program);
         let me = std::process::id().to_string();
         // Else its parent, which is us, would be left out.
-        command.args(["run", "-p", &me, "--include-self", "-o", "/dev/null", spec]);
+        command.args(words).args(["-p", &me, "--include-self"]);
         Self::start(command, Ready::Word, scratch)
     }
 
-    /// bpftrace with a program for one probe.
-    pub fn bpftrace(program: &str, scratch: &Path) -> Result<Self> {
+    /// bpftrace with a program for one probe, and options.
+    pub fn bpftrace(program: &str, words: &[&str], scratch: &Path) -> Result<Self> {
         let mark = scratch.join("ready");
         let _ = std::fs::remove_file(&mark);
         // It runs this when it begins to read, and by then all is attached.
         let script = format!("BEGIN {{ system(\"touch {}\"); }} {program}", mark.display());
-        let mut command = Command::new("unshare");
-        command.args(["-m", "sh", "-c", WITH_TRACEFS, "bpftrace", "--unsafe", "-e", &script]);
+        let mut command = Self::with_tracefs("bpftrace");
+        command.args(words).args(["--unsafe", "-e", &script]);
         Self::start(command, Ready::File(mark), scratch)
+    }
+
+    /// `perf record` of an event of this process.
+    pub fn perf(event: &str, output: &Path, scratch: &Path) -> Result<Self> {
+        let mut command = Self::with_tracefs("perf");
+        command.args(["record", "-e", event, "-p", &std::process::id().to_string(), "-o"]).arg(output);
+        Self::start(command, Ready::PerfEvent, scratch)
+    }
+
+    fn with_tracefs(program: &str) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["-m", "sh", "-c", WITH_TRACEFS, program]);
+        command
     }
 
     fn start(mut command: Command, ready: Ready, scratch: &Path) -> Result<Self> {
@@ -74,6 +89,13 @@ impl Tool {
         match &self.ready {
             Ready::File(file) => file.exists(),
             Ready::Word => !self.said().is_empty(),
+            Ready::PerfEvent => {
+                let fds = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+                let is_event = |fd: &Path| {
+                    std::fs::read_link(fd).is_ok_and(|to| to.as_os_str() == "anon_inode:[perf_event]")
+                };
+                fds.is_ok_and(|fds| fds.flatten().any(|fd| is_event(&fd.path())))
+            }
         }
     }
 
@@ -81,8 +103,8 @@ impl Tool {
         std::fs::read_to_string(&self.errors).unwrap_or_default()
     }
 
-    /// Ends it as Ctrl-C does; how many events it says it has lost.
-    pub fn stop(mut self) -> Result<u64> {
+    /// Ends it as Ctrl-C does; what it has said.
+    pub fn stop(mut self) -> Result<String> {
         kill(Pid::from_raw(self.child.id().cast_signed()), Signal::SIGINT).context("cannot stop it")?;
         let until = Instant::now() + PATIENCE;
         while self.child.try_wait()?.is_none() {
@@ -91,11 +113,19 @@ impl Tool {
         }
         let said = self.said();
         ensure!(!said.contains("balanced: no"), "its books do not balance\n{said}");
-        // `… events in 1.0 s (12/s), 12 missing` is the tracer's.
-        let lost =
-            |line: &str| -> Option<u64> { line.strip_suffix(" missing")?.rsplit(' ').next()?.parse().ok() };
-        Ok(said.lines().filter_map(lost).sum())
+        Ok(said)
     }
+}
+
+/// How many events the tracer says it has, and how many are missing: `… events in 1.0 s (12/s), 12 missing`.
+pub fn told(said: &str) -> (u64, u64) {
+    let both = |line: &str| -> Option<(u64, u64)> {
+        let events = line.split_once(" events in ")?.0.parse().ok()?;
+        let missing =
+            line.split_once("/s)")?.1.strip_prefix(", ").and_then(|rest| rest.strip_suffix(" missing"));
+        Some((events, missing.map_or(Some(0), |n| n.parse().ok())?))
+    };
+    said.lines().find_map(both).unwrap_or_default()
 }
 
 impl Drop for Tool {

@@ -55,10 +55,8 @@ impl Writer {
         let stop = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&stop);
         let mut null = File::options().write(true).open("/dev/null").context("cannot open /dev/null")?;
-        let mut set = CpuSet::new();
-        set.set(cpu as usize).context("no such CPU")?;
         let thread = std::thread::spawn(move || {
-            if sched_setaffinity(Pid::from_raw(0), &set).is_err() {
+            if pin(cpu).is_err() {
                 return Written::default();
             }
             let (started, cpu_started, mut calls) = (Instant::now(), thread_cpu(), 0);
@@ -93,6 +91,23 @@ pub fn untraced(cpu: u32) -> Result<f64> {
     let writer = Writer::start(cpu, b"x")?;
     std::thread::sleep(Duration::from_millis(200));
     Ok(writer.stop().ns())
+}
+
+/// Runs `job` on this thread, bound to `cpu` from now on.
+pub fn on_cpu<R>(cpu: u32, job: impl FnOnce() -> Result<R>) -> Result<R> {
+    pin(cpu)?;
+    job()
+}
+
+fn pin(cpu: u32) -> Result<()> {
+    let mut set = CpuSet::new();
+    set.set(cpu as usize).context("no such CPU")?;
+    sched_setaffinity(Pid::from_raw(0), &set).with_context(|| format!("cannot run on CPU {cpu}"))
+}
+
+/// How many CPUs there are to be read of.
+pub fn online() -> Result<usize> {
+    Ok(tracer::ring::cpus::online()?.len())
 }
 
 /// Keeps this thread off `cpu` where there is another.

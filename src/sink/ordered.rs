@@ -1,0 +1,234 @@
+//! Events in the order of their times, before any sink: they are copied, and held until nothing older can come.
+
+use std::{
+    collections::HashMap,
+    mem,
+    time::{Duration, Instant},
+};
+
+use super::{Counts, Header, Note, Sink};
+use crate::{
+    Error, ErrorKind, Result,
+    event::{Event, Gap, Wire, order::Merge},
+    ledger::Report,
+    record::Body,
+    ring::TaskRecord,
+    schema::Schema,
+};
+
+/// In which order events are handed on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As rings are read: each CPU's as its ring holds them, nothing between CPUs.
+    #[default]
+    None,
+    /// Each CPU's by time.
+    Cpu,
+    /// All by time. What comes too late is handed on and counted.
+    Time,
+    /// All by time, or not at all: what comes too late ends the run.
+    Strict,
+}
+
+/// A sink behind an order.
+///
+/// What was written before a pass over the rings began is known to have been read when the pass ends
+/// ([`Sink::caught_up`]), but for what a CPU that was held up had its time taken of and not yet written: for that
+/// `hold` is waited. So an event waits for the next pass and `hold`, and a CPU that is silent or gone holds nobody up.
+/// A gap stands behind the event that it follows on its CPU.
+pub struct Ordered<S> {
+    sink: S,
+    order: Order,
+    /// By the CPU, or all as CPU 0.
+    merges: HashMap<u32, Merge<Entry>>,
+    /// The schemas that the header told, by their place.
+    schemas: Vec<Schema>,
+    hold: Duration,
+    most: usize,
+    /// The end of the pass before this one, by CLOCK_MONOTONIC.
+    pass: u64,
+    /// The time of the last entry of a CPU: where stands what has none.
+    last: HashMap<u32, u64>,
+    /// Buffers to be used again.
+    spare: Vec<Vec<u8>>,
+    clock: fn() -> u64,
+    /// The first event was late in an order that allows none.
+    broken: Option<u64>,
+}
+
+/// What is held.
+enum Entry {
+    Event { cpu: u32, time: Option<u64>, wire: Wire, raw: Vec<u8> },
+    Gap(Gap),
+}
+
+impl<S: Sink> Ordered<S> {
+    /// What `sink` is handed is in `order`. Events wait at least `hold`; at most `most` bytes of them are held.
+    pub fn new(sink: S, order: Order, hold: Duration, most: usize) -> Ordered<S> {
+        Ordered {
+            sink,
+            order,
+            merges: HashMap::new(),
+            schemas: Vec::new(),
+            hold,
+            most,
+            pass: 0,
+            last: HashMap::new(),
+            spare: Vec::new(),
+            clock: monotonic,
+            broken: None,
+        }
+    }
+
+    /// The same with another clock, for tests.
+    pub fn with_clock(self, clock: fn() -> u64) -> Ordered<S> {
+        Ordered { clock, ..self }
+    }
+
+    /// The sink behind it.
+    pub fn sink(&self) -> &S {
+        &self.sink
+    }
+
+    /// The sink behind it.
+    pub fn sink_mut(&mut self) -> &mut S {
+        &mut self.sink
+    }
+
+    /// How many events came too late for their place.
+    pub fn late(&self) -> u64 {
+        self.merges.values().map(Merge::late).sum()
+    }
+
+    fn schema(&self, wire: Wire) -> Option<&Schema> {
+        self.schemas.get(usize::from(wire.probe).wrapping_sub(1))
+    }
+
+    fn put(&mut self, cpu: u32, time: Option<u64>, bytes: usize, entry: Entry) {
+        let last = self.last.entry(cpu).or_default();
+        let time = time.unwrap_or(*last);
+        *last = time;
+        let merge = if self.order == Order::Cpu { cpu } else { 0 };
+        let most = self.most;
+        let merge = self.merges.entry(merge).or_insert_with(|| Merge::new(most));
+        merge.put(time, bytes + size_of::<Entry>(), entry);
+    }
+
+    /// Hands on what can be.
+    fn give(&mut self) -> Result<()> {
+        let mut said = Ok(());
+        for merge in self.merges.values_mut() {
+            while let Some(given) = merge.take() {
+                match given.entry {
+                    Entry::Gap(gap) => said = said.and(self.sink.gap(&gap)),
+                    Entry::Event { cpu, time, wire, raw } => {
+                        if given.late && self.order == Order::Strict {
+                            self.broken.get_or_insert(time.unwrap_or(0));
+                        }
+                        if let Some(schema) = self.schemas.get(usize::from(wire.probe).wrapping_sub(1)) {
+                            let event =
+                                Event { cpu, time, wire, schema, raw: Body::new(&raw), late: given.late };
+                            said = said.and(self.sink.event(&event));
+                        }
+                        self.spare.push(raw);
+                    }
+                }
+            }
+        }
+        match self.broken {
+            Some(time) => said.and(Err(Error::new(
+                ErrorKind::Sink,
+                format!("an event of {}.{:09} came after one that is younger", time / SECOND, time % SECOND),
+            )
+            .with_help(
+                "--order time tells of such events and goes on; a longer --latency waits longer for them",
+            ))),
+            None => said,
+        }
+    }
+
+    /// All that is held is to be handed on.
+    fn release(&mut self) -> Result<()> {
+        self.merges.values_mut().for_each(|merge| merge.advance(u64::MAX));
+        self.give()
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl<S: Sink> Sink for Ordered<S> {
+    fn name(&self) -> &str {
+        self.sink.name()
+    }
+
+    fn header(&mut self, header: &Header<'_>) -> Result<()> {
+        self.schemas = header.probes.iter().map(|probe| probe.schema.clone()).collect();
+        self.pass = (self.clock)();
+        self.sink.header(header)
+    }
+
+    fn event(&mut self, event: &Event<'_>) -> Result<()> {
+        // One of a probe that the header did not tell of could not be told again.
+        if self.order == Order::None || self.schema(event.wire).is_none() {
+            return self.sink.event(event);
+        }
+        let mut raw = self.spare.pop().unwrap_or_default();
+        raw.clear();
+        event.raw.append_to(&mut raw);
+        let Event { cpu, time, wire, .. } = *event;
+        self.put(cpu, time, raw.len(), Entry::Event { cpu, time, wire, raw });
+        self.give()
+    }
+
+    fn gap(&mut self, gap: &Gap) -> Result<()> {
+        if self.order == Order::None {
+            return self.sink.gap(gap);
+        }
+        let time = gap.after.or(gap.before);
+        self.put(gap.cpu, time, 0, Entry::Gap(*gap));
+        self.give()
+    }
+
+    fn task(&mut self, record: &TaskRecord<'_>) -> Result<()> {
+        self.sink.task(record)
+    }
+
+    fn note(&mut self, note: &Note<'_>) -> Result<()> {
+        self.sink.note(note)
+    }
+
+    fn caught_up(&mut self) -> Result<()> {
+        if self.order != Order::None {
+            let hold = self.hold.as_nanos() as u64;
+            let known = mem::replace(&mut self.pass, (self.clock)()).saturating_sub(hold);
+            self.merges.values_mut().for_each(|merge| merge.advance(known));
+            self.give()?;
+        }
+        self.sink.caught_up()
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.sink.flush()
+    }
+
+    fn settle(&mut self, bound: Duration) -> Result<()> {
+        let started = Instant::now();
+        let released = self.release();
+        released.and(self.sink.settle(bound.saturating_sub(started.elapsed())))
+    }
+
+    fn footer(&mut self, report: &Report) -> Result<()> {
+        self.sink.footer(report)
+    }
+
+    fn counts(&self) -> Counts {
+        // What is held was neither handed on nor dropped, and at the end nothing is.
+        Counts { late: self.late(), ..self.sink.counts() }
+    }
+}
+
+/// CLOCK_MONOTONIC nanoseconds.
+fn monotonic() -> u64 {
+    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
+        .map_or(0, |t| t.tv_sec() as u64 * SECOND + t.tv_nsec() as u64)
+}

@@ -1,0 +1,34 @@
+//! `--order`: two CPUs at once, and the events come by their times.
+
+use crate::context::Context;
+use crate::table::{Outcome, Test};
+use crate::trace::Trace;
+use anyhow::Result;
+
+/// The tests of this file.
+pub const TESTS: &[Test] = &[Test::new("order::two_cpus_by_time", two_cpus_by_time)];
+
+const WRITES: usize = 20_000;
+
+fn run(ctx: &Context, order: &str) -> Result<Trace> {
+    let dd = format!("dd if=/dev/zero of=/dev/null bs=64 count={WRITES} status=none");
+    let both = format!("{dd} & {dd}; wait");
+    let words = ["run", "-f", "json", "-m", "8M", "--order", order, "s:write{count}/comm==\"dd\"/"];
+    let ran = ctx.tracer(words.into_iter().chain(["--", "sh", "-c", &both])).seconds(110).succeed()?;
+    Trace::read(&ran.stdout)
+}
+
+fn two_cpus_by_time(ctx: &Context) -> Outcome {
+    for order in ["time", "strict", "cpu"] {
+        let trace = run(ctx, order)?;
+        trace.sound()?;
+        assert_eq!((trace.events().count(), trace.footer.missing), (2 * WRITES, 0), "--order {order}");
+        let mut last = std::collections::HashMap::new();
+        for event in trace.events() {
+            let stream = if order == "cpu" { event.cpu } else { 0 };
+            let before = last.insert(stream, event.time).unwrap_or(0);
+            assert!(event.time >= before, "--order {order}: {event:?} after {before}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! `tracer script`, judged by perf: recordings that perf itself made, read to the record and to the letter.
+//!
+//! On the host alone: perf is not in the guests.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+
+use crate::context::Context;
+use crate::table::{Kernel, Outcome, Test};
+use crate::{fail, skip};
+
+/// The tests of this file.
+pub const TESTS: &[Test] = &[
+    judged("script::records_and_lines_are_those_of_perf", records_and_lines_are_those_of_perf),
+    judged("script::what_is_repaired_reads_as_before", what_is_repaired_reads_as_before),
+];
+
+const fn judged(name: &'static str, run: fn(&Context) -> Outcome) -> Test {
+    Test::new(name, run).on_host().may_skip(&[Kernel::Host]).seconds(400)
+}
+
+/// Recordings made now, in the test's own folder.
+fn recordings(ctx: &Context) -> Result<Vec<PathBuf>> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/record.sh");
+    let folder = ctx.scratch.join("recordings");
+    ctx.job("sh", [script.as_os_str(), folder.as_os_str()]).seconds(300).succeed()?;
+    let mut all: Vec<PathBuf> = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.path()).collect();
+    all.retain(|path| path.is_dir() || path.extension().is_some_and(|end| end == "data"));
+    all.sort();
+    Ok(all)
+}
+
+/// Offset, size and kind of each record, as `perf script -D` tells them.
+fn dumped(text: &str) -> Vec<(u64, u64, u64)> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    };
+    let line = |line: &str| {
+        let (place, kind) = line.split_once("]: event: ")?;
+        let (place, size) = place.split_once(" [")?;
+        Some((number(place.split_once('@')?.0)?, number(size)?, kind.trim().parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+/// The same as we tell it. perf counts from behind a pipe's first sixteen bytes.
+fn told(text: &str, pipe: bool) -> Vec<(u64, u64, u64)> {
+    let hex = |text: &str| u64::from_str_radix(text.trim_matches(['[', ']']).strip_prefix("0x")?, 16).ok();
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let place = words.next()?;
+        let place = place.split_once(':').map_or(place, |(_, offset)| offset);
+        Some((hex(place)? - if pipe { 16 } else { 0 }, hex(words.next()?)?, words.next()?.parse().ok()?))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
+    if !Path::new("/usr/bin/perf").exists() {
+        skip!("perf is not here");
+    }
+    let (mut records, mut lines) = (0, 0);
+    for path in recordings(ctx)? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // What perf cannot read, or shows in another form.
+        if ["cut.data", "killed.data", "stat.data", "lost.data"].contains(&&*name) {
+            continue;
+        }
+        let file = path.display().to_string();
+        let pipe = name.starts_with("pipe");
+        let theirs = ctx.job("perf", ["script", "-D", "-i", &file]).run()?;
+        let ours = ctx.tracer(["script", "--dump", &file]).succeed()?;
+        let (theirs, ours) = (dumped(&theirs.stdout), told(&ours.stdout, pipe));
+        if theirs != ours {
+            let first = theirs.iter().zip(&ours).find(|(a, b)| a != b);
+            fail!(
+                "{name}: {} records, and ours {}; the first that differ: {first:?}",
+                theirs.len(),
+                ours.len()
+            );
+        }
+        records += ours.len();
+        // A column that some event does not have makes perf end. It shows call chains, pipes' at least, without being
+        // asked.
+        for fields in ["comm,pid,tid,cpu,time,event,trace", "comm,pid,tid,time,event,trace"] {
+            let theirs = ctx.job("perf", ["script", "--ns", "-F", fields, "-i", &file]).run()?;
+            if !theirs.status.success() || name == "pipe-clock.data" {
+                continue;
+            }
+            let ours = ctx.tracer(["script", "-F", fields, &file]).succeed()?;
+            let mut both = theirs.stdout.lines().zip(ours.stdout.lines());
+            if theirs.stdout != ours.stdout {
+                fail!("{name}: {:?}", both.find(|(a, b)| a != b));
+            }
+            lines += both.count();
+            break;
+        }
+    }
+    assert!(records > 10_000 && lines > 5_000, "{records} records, {lines} lines");
+    Ok(())
+}
+
+fn what_is_repaired_reads_as_before(ctx: &Context) -> Outcome {
+    if !Path::new("/usr/bin/perf").exists() {
+        skip!("perf is not here");
+    }
+    let all = recordings(ctx)?;
+    let Some(killed) = all.iter().find(|path| path.ends_with("killed.data")) else { fail!("no killed.data") };
+    let (killed, whole) =
+        (killed.display().to_string(), ctx.scratch.join("whole.data").display().to_string());
+    ctx.tracer(["repair", &killed, "-o", &whole]).succeed()?;
+    let fields = "comm,pid,tid,time,event,trace";
+    let before = ctx.tracer(["script", "-F", "comm,pid,tid,time", &killed]).succeed()?;
+    let after = ctx.tracer(["script", "-F", "comm,pid,tid,time", &whole]).succeed()?;
+    assert!(before.stdout.lines().count() > 100 && before.stdout == after.stdout);
+    let ours = ctx.tracer(["script", "-F", fields, &whole]).succeed()?;
+    let theirs = ctx.job("perf", ["script", "--ns", "-F", fields, "-i", &whole]).succeed()?;
+    assert!(
+        ours.stdout == theirs.stdout,
+        "{:?}",
+        ours.stdout.lines().zip(theirs.stdout.lines()).find(|(a, b)| a != b)
+    );
+    Ok(())
+}
