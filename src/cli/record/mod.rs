@@ -11,8 +11,7 @@ use std::{
 };
 
 use tracer::{
-    Error, Result,
-    frontend::Control,
+    Error, Result, probe,
     sink::{
         PerfData,
         perf_data::{self, Snapshots},
@@ -21,7 +20,7 @@ use tracer::{
 
 use self::args::{Extent, Record};
 use super::{
-    run::{self, Manner},
+    run::{self, Manner, Ready},
     say,
 };
 
@@ -43,7 +42,7 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     if args.probes.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
-    let sink = open(args, piped, &ready.control)?;
+    let sink = open(args, piped, &ready)?;
     let mut turn = Turn::new(args);
     run::course(
         &args.trace,
@@ -73,28 +72,32 @@ fn snapshots(args: &Record, piped: bool) -> Result<ExitCode> {
             .with_help("name one: -o FILE"));
     }
     let manner = Manner { flight: flight::of(args)?, ring: flight::ring(args), ..Manner::default() };
-    let sink = Snapshots::new(&args.output, options(args))?;
+    Snapshots::check(&args.output)?;
     let ready = run::ready(&args.probes, &args.trace, manner)?;
     if args.probes.dry_run {
         return Ok(ExitCode::SUCCESS);
     }
+    let sink = Snapshots::new(&args.output, options(args, &ready));
     flight::run(args, ready, sink)
 }
 
-fn options(args: &Record) -> perf_data::Options {
+fn options(args: &Record, ready: &Ready) -> perf_data::Options {
+    let programs = ready.session.probes().facts();
     perf_data::Options {
         compress: args.compress,
         keep: args.keep.map(|keep| keep as usize),
         follows: false,
         command_line: std::env::args_os().map(|word| word.as_bytes().to_vec()).collect(),
+        types: probe::types(&programs),
+        programs,
     }
 }
 
-/// Opens the file or the pipe. `control` is stopped when it fails or its reader goes away.
-fn open(args: &Record, piped: bool, control: &Control) -> Result<PerfData> {
-    let stop = control.clone();
+/// Opens the file or the pipe. The session is stopped when it fails or its reader goes away.
+fn open(args: &Record, piped: bool, ready: &Ready) -> Result<PerfData> {
+    let stop = ready.control.clone();
     let on_failure: Option<Box<dyn Fn() + Send + Sync>> = Some(Box::new(move || stop.stop()));
-    let options = options(args);
+    let options = options(args, ready);
     match piped {
         true => PerfData::pipe("stdout", std::io::stdout().as_fd(), options, on_failure),
         false => PerfData::create(&args.output, options, on_failure),

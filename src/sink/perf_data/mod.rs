@@ -19,6 +19,7 @@
 
 mod files;
 mod host;
+mod programs;
 mod recording;
 mod rounds;
 mod snapshots;
@@ -38,6 +39,7 @@ use crate::{
     event::{Event, Gap},
     ledger::Report,
     perf_data::{Endian, write::Compressor},
+    probe::ProgramFacts,
     ring::TaskRecord,
 };
 
@@ -52,6 +54,10 @@ pub struct Options {
     pub follows: bool,
     /// What was typed, for the header.
     pub command_line: Vec<Vec<u8>>,
+    /// Our programs, for the header ([`Probes::facts`](crate::probe::Probes::facts)).
+    pub programs: Vec<ProgramFacts>,
+    /// Their types ([`probe::types`](crate::probe::types)).
+    pub types: Vec<(u32, Vec<u8>)>,
 }
 
 /// Batches of 64 KiB that wait for the disk.

@@ -46,17 +46,21 @@ pub struct Held {
 }
 
 impl Snapshots {
-    /// None yet, and no file.
+    /// Whether files can be made at this path: that is not to be found out when the moment has come.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Sink`] where none could be made: that is not to be found out when the moment has come.
-    pub fn new(path: &Path, options: Options) -> Result<Snapshots> {
+    /// [`ErrorKind::Sink`] where none can.
+    pub fn check(path: &Path) -> Result<()> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         access(folder, AccessFlags::W_OK).map_err(|e| {
             Error::caused(ErrorKind::Sink, format!("{}: cannot be opened for writing", path.display()), e)
-        })?;
-        Ok(Snapshots {
+        })
+    }
+
+    /// None yet, and no file.
+    pub fn new(path: &Path, options: Options) -> Snapshots {
+        Snapshots {
             path: path.to_owned(),
             name: path.to_string_lossy().into_owned(),
             options,
@@ -64,7 +68,7 @@ impl Snapshots {
             stuck: false,
             held: Held::default(),
             past: Counts::default(),
-        })
+        }
     }
 
     /// Opens the file of the next one. A header is to follow.
