@@ -1,0 +1,78 @@
+//! The steps of a line: text, plain numbers that lie at a known place, and all else.
+
+use super::{
+    conversion::{Conversion, Size},
+    eval::Eval,
+    expr::{Expr, Slot},
+};
+
+/// A step of a line.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    Text(Vec<u8>),
+    Decimal(Decimal),
+    Value(Conversion, Vec<Expr>),
+}
+
+/// A field shown by nothing but `%d` or `%u`, as most are: no tree has to be walked for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Decimal {
+    offset: usize,
+    size: usize,
+    /// Bits of the number that are not shown.
+    unused: u32,
+    signed: bool,
+}
+
+impl Step {
+    /// The step of a conversion.
+    pub fn of(conversion: Conversion, exprs: Vec<Expr>, slots: &[Slot]) -> Step {
+        match decimal(&conversion, &exprs, slots) {
+            Some(decimal) => Step::Decimal(decimal),
+            None => Step::Value(conversion, exprs),
+        }
+    }
+}
+
+fn decimal(conversion: &Conversion, exprs: &[Expr], slots: &[Slot]) -> Option<Decimal> {
+    let &Conversion { left, zero: _, plus, space, alternate: _, width, precision, bits, kind, more: _ } =
+        conversion;
+    let [Expr::Field(slot)] = exprs else { return None };
+    let Slot { offset, size, .. } = *slots.get(*slot)?;
+    let bare = !left && !plus && !space && width == Size::Of(0) && precision.is_none();
+    (bare && matches!(kind, b'd' | b'u') && matches!(size, 1 | 2 | 4 | 8)).then_some(Decimal {
+        offset,
+        size,
+        unused: 64 - bits,
+        signed: kind == b'd',
+    })
+}
+
+impl Eval<'_> {
+    /// Appends what a step shows.
+    #[inline]
+    pub fn step(&self, step: &Step, out: &mut Vec<u8>) {
+        match step {
+            Step::Text(text) => out.extend_from_slice(text),
+            Step::Decimal(decimal) => self.decimal(decimal, out),
+            Step::Value(conversion, exprs) => self.value(conversion, exprs, out),
+        }
+    }
+
+    #[inline]
+    fn decimal(&self, decimal: &Decimal, out: &mut Vec<u8>) {
+        let Decimal { offset, size, unused, signed } = *decimal;
+        let value = self.read(offset, size) << unused;
+        let (n, negative) = match signed {
+            true => ((value as i64 >> unused).unsigned_abs(), (value as i64) < 0),
+            false => (value >> unused, false),
+        };
+        if negative {
+            out.push(b'-');
+        }
+        match n {
+            0..=9 => out.push(b'0' + n as u8),
+            _ => out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes()),
+        }
+    }
+}
