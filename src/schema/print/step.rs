@@ -76,3 +76,53 @@ impl Eval<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_number_is_what_its_conversion_shows() {
+        let values =
+            [0, 7, 9, 10, 99, 127, 128, 200, 0xffff, 0x8000_0000, 0xffff_fff6, 1 << 40, 1 << 63, u64::MAX];
+        for (value, size) in values.into_iter().flat_map(|value| [1, 2, 4, 8].map(|size| (value, size))) {
+            let slot = Slot {
+                name: "n".into(),
+                offset: 4,
+                size,
+                signed: true,
+                element: None,
+                text: false,
+                pointer: false,
+                long: false,
+                dynamic: None,
+            };
+            let slots = [slot];
+            let mut raw = vec![0xee; 4];
+            raw.extend_from_slice(&value.to_le_bytes());
+            let eval = Eval { raw: &raw, big: false, slots: &slots, symbolize: &|_| None };
+            for (kind, bits) in
+                [b'd', b'u'].into_iter().flat_map(|kind| [8, 16, 32, 64].map(|bits| (kind, bits)))
+            {
+                let conversion = Conversion { kind, bits, ..Conversion::default() };
+                let (mut quick, mut slow) = (Vec::new(), Vec::new());
+                eval.value(&conversion, &[Expr::Field(0)], &mut slow);
+                let step = Step::of(conversion, vec![Expr::Field(0)], &slots);
+                assert!(matches!(step, Step::Decimal(_)));
+                eval.step(&step, &mut quick);
+                assert_eq!(quick, slow, "{value:#x} of {size} bytes as {bits} bits of {}", kind as char);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_more_than_a_plain_number_keeps_its_conversion() {
+        for conversion in [
+            Conversion { kind: b'x', bits: 32, ..Conversion::default() },
+            Conversion { kind: b'd', bits: 32, width: Size::Of(3), ..Conversion::default() },
+            Conversion { kind: b'd', bits: 32, plus: true, ..Conversion::default() },
+        ] {
+            assert!(matches!(Step::of(conversion, vec![Expr::Field(0)], &[]), Step::Value(..)));
+        }
+    }
+}
