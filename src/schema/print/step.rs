@@ -81,23 +81,26 @@ impl Eval<'_> {
 mod tests {
     use super::*;
 
+    fn slot(size: usize) -> Slot {
+        Slot {
+            name: "n".into(),
+            offset: 4,
+            size,
+            signed: true,
+            element: None,
+            text: false,
+            pointer: false,
+            long: false,
+            dynamic: None,
+        }
+    }
+
     #[test]
     fn a_plain_number_is_what_its_conversion_shows() {
         let values =
             [0, 7, 9, 10, 99, 127, 128, 200, 0xffff, 0x8000_0000, 0xffff_fff6, 1 << 40, 1 << 63, u64::MAX];
         for (value, size) in values.into_iter().flat_map(|value| [1, 2, 4, 8].map(|size| (value, size))) {
-            let slot = Slot {
-                name: "n".into(),
-                offset: 4,
-                size,
-                signed: true,
-                element: None,
-                text: false,
-                pointer: false,
-                long: false,
-                dynamic: None,
-            };
-            let slots = [slot];
+            let slots = [slot(size)];
             let mut raw = vec![0xee; 4];
             raw.extend_from_slice(&value.to_le_bytes());
             let eval = Eval { raw: &raw, big: false, slots: &slots, symbolize: &|_| None };
@@ -122,7 +125,7 @@ mod tests {
             Conversion { kind: b'd', bits: 32, width: Size::Of(3), ..Conversion::default() },
             Conversion { kind: b'd', bits: 32, plus: true, ..Conversion::default() },
         ] {
-            assert!(matches!(Step::of(conversion, vec![Expr::Field(0)], &[]), Step::Value(..)));
+            assert!(matches!(Step::of(conversion, vec![Expr::Field(0)], &[slot(4)]), Step::Value(..)));
         }
     }
 }
