@@ -384,6 +384,11 @@ impl Report {
         self.probes.iter().any(|p| p.accounts.gathered > 0)
     }
 
+    /// Events that were written over in overwrite rings.
+    pub fn overwritten(&self) -> u64 {
+        self.cpus.iter().map(|c| c.overwritten).sum()
+    }
+
     /// Events lost, failed, overwritten or dropped: all that fired, was wanted, and did not arrive.
     pub fn missing(&self) -> u64 {
         let failed: u64 = self.probes.iter().map(|p| p.accounts.failed.total() + p.accounts.unsent).sum();

@@ -64,6 +64,15 @@ pub fn objects(args: &Probes, quiet: bool, specs: &[Spec]) -> Result<()> {
     Ok(())
 }
 
+/// Refuses what has no rings that could be in overwrite mode.
+pub fn without_objects(specs: &[Spec]) -> Result<()> {
+    match specs.iter().find(|spec| spec.provider == Provider::Object) {
+        Some(spec) => Err(Error::usage(format!("--flight: {spec} emits into rings of its own"))
+            .with_help("record it without --flight, with --rotate and --keep")),
+        None => Ok(()),
+    }
+}
+
 /// The options of a session; `child` is the command that waits to be let go.
 pub fn options(args: &Probes, trace: &Trace, probes: usize, child: Option<u32>) -> Result<session::Options> {
     let cpus = trace.cpus.as_deref().map(cpu_list).transpose()?;

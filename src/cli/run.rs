@@ -7,7 +7,8 @@ use tracer::{
     Error, ErrorKind, Result,
     frontend::{Control, blocking},
     ledger::Report,
-    probe::Provider,
+    probe::{Provider, Spec},
+    ring,
     session::{self, Session},
     sink::Sink,
 };
@@ -24,7 +25,11 @@ use super::{
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Run) -> Result<ExitCode> {
-    let mut ready = ready(&args.probes, &args.stream, args.stream.output.is_none(), false)?;
+    let mut ready = ready(
+        &args.probes,
+        &args.stream,
+        Manner { aside: args.stream.output.is_none(), ..Manner::default() },
+    )?;
     output::check_columns(&args.stream, &ready.session)?;
     if args.probes.dry_run {
         return Ok(ExitCode::SUCCESS);
@@ -40,17 +45,37 @@ pub struct Ready {
     pub session: Session,
     /// What stops it.
     pub control: Control,
+    /// What is traced.
+    pub specs: Vec<Spec>,
+    /// The command that waits to be let go.
+    pub child: Option<u32>,
     /// To be called when all is ready for the first event: drops privileges and lets the command go.
     pub begin: Box<dyn FnOnce() -> Result<Option<Running>>>,
 }
 
-/// Attaches what was asked for. The command's stdout is ours where it is not to be `aside`; what becomes of `tasks` is
-/// told too where that is wanted.
-pub fn ready(probes: &Probes, trace: &Trace, aside: bool, tasks: bool) -> Result<Ready> {
+/// What a session is readied for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Manner {
+    /// Events have stdout to themselves.
+    pub aside: bool,
+    /// What becomes of tasks is told too.
+    pub tasks: bool,
+    /// The rings are in overwrite mode.
+    pub flight: Option<session::Flight>,
+    /// The size of a ring, whatever `-m` says.
+    pub ring: Option<usize>,
+}
+
+/// Attaches what was asked for.
+pub fn ready(probes: &Probes, trace: &Trace, manner: Manner) -> Result<Ready> {
+    let Manner { aside, tasks, flight, ring } = manner;
     let mut specs = plan::specs(&probes.specs)?;
     plan::within_root(&mut specs, &probes.tasks.pid);
     plan::with_stacks(&mut specs, trace.kstack, trace.ustack)?;
     plan::objects(probes, trace.quiet, &specs)?;
+    if flight.is_some() {
+        plan::without_objects(&specs)?;
+    }
     let account = probes.user.as_deref().map(plan::account).transpose()?;
     let control = Control::new()?;
     let child = match probes.cmd.is_empty() {
@@ -66,7 +91,9 @@ pub fn ready(probes: &Probes, trace: &Trace, aside: bool, tasks: bool) -> Result
     // Nobody looks at a recording as it comes, but through a pipe.
     let prompt = aside || !tasks;
     let gather = plan::gather(probes.gather, &found)?;
-    let options = session::Options { sideband, prompt, gather, ..plan::options(probes, trace, count, id)? };
+    let options = plan::options(probes, trace, count, id)?;
+    let rings = ring::Options { size: ring.unwrap_or(options.rings.size), ..options.rings };
+    let options = session::Options { rings, sideband, prompt, gather, flight, ..options };
     let mut session = prepare(trace, options)?;
     attach::attach(manner, &mut session, &found)?;
     let woken = control.clone();
@@ -74,7 +101,7 @@ pub fn ready(probes: &Probes, trace: &Trace, aside: bool, tasks: bool) -> Result
         account.iter().try_for_each(drop_privileges)?;
         child.map(|child| child.go(woken)).transpose()
     };
-    Ok(Ready { session, control, begin: Box::new(begin) })
+    Ok(Ready { session, control, specs, child: id, begin: Box::new(begin) })
 }
 
 /// Runs a session whose probes are attached to its end; `begin` is called when all is ready for the first event.
@@ -143,10 +170,11 @@ fn drop_privileges(account: &nix::unistd::User) -> Result<()> {
 }
 
 /// The last words, and the exit code.
-fn finish(args: &Trace, report: &Report, error: Option<Error>, command: Option<u8>) -> ExitCode {
+pub fn finish(args: &Trace, report: &Report, error: Option<Error>, command: Option<u8>) -> ExitCode {
     let closed = error.as_ref().is_some_and(|e| e.kind() == ErrorKind::Closed);
     let allowed = args.fail_on_loss.unwrap_or(u64::MAX);
-    let lossy = report.missing() > allowed;
+    // What overwrite rings are for is not held against them.
+    let lossy = report.missing() - report.overwritten() > allowed;
     let wrong = !report.balanced();
     let silent = if closed { !args.verbose } else { args.quiet && report.missing() == 0 };
     if !silent || (wrong && !closed) {

@@ -9,7 +9,11 @@ pub fn write(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     let seconds = report.elapsed as f64 / 1e9;
     let events = report.events();
     let rate = if seconds > 0.0 { events as f64 / seconds } else { 0.0 };
-    writeln!(out, "{events} events in {seconds:.3} s ({rate:.0}/s), {} missing", report.missing())?;
+    write!(out, "{events} events in {seconds:.3} s ({rate:.0}/s), {} missing", report.missing())?;
+    match report.overwritten() {
+        0 => writeln!(out)?,
+        n => writeln!(out, ", {n} of them overwritten in the rings")?,
+    }
     ledger(out, report)
 }
 

@@ -25,6 +25,7 @@ mod btf;
 mod capture;
 pub mod catalogue;
 mod config;
+mod core_types;
 mod counters;
 mod debug;
 pub mod doctor;
@@ -51,11 +52,12 @@ mod signature;
 pub mod spec;
 mod tracefs;
 mod usdt;
+mod walk;
 
 pub use filter::{Filter, Target};
 pub use find::{Found, Refusal, find};
 pub use keep::Keep;
-pub use probes::{Attached, Loaded, Outcome, Probes, Row};
+pub use probes::{Attached, Loaded, Outcome, Probes, ProgramFacts, Row, types};
 pub use resolve::servable;
 pub use spec::{Provider, Spec};
 

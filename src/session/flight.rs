@@ -5,10 +5,8 @@ use std::{ops::ControlFlow, time::Duration};
 use super::{Session, host, take::take};
 use crate::{
     Error, Result,
-    event::{Event, Gap},
-    ledger::Report,
     ring::{self, Snapshot, Stats},
-    sink::{Counts, Header, Note, Sink},
+    sink::{Count, Sink},
 };
 
 impl Session {
@@ -63,7 +61,7 @@ impl Session {
         let _ = self.hand_over(sink);
         self.take_flight()?;
         self.quota.since = u64::MAX;
-        self.hand_over(&mut Nobody)
+        self.hand_over(&mut Count::default())
     }
 
     /// The CPUs whose rings our own programs emit into.
@@ -85,37 +83,4 @@ impl Session {
 /// CLOCK_MONOTONIC so long ago.
 fn before(window: Duration) -> u64 {
     host::monotonic().saturating_sub(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX))
-}
-
-/// Takes what nobody asked for.
-struct Nobody;
-
-impl Sink for Nobody {
-    fn name(&self) -> &str {
-        "nobody"
-    }
-    fn header(&mut self, _: &Header<'_>) -> Result<()> {
-        Ok(())
-    }
-    fn event(&mut self, _: &Event<'_>) -> Result<()> {
-        Ok(())
-    }
-    fn gap(&mut self, _: &Gap) -> Result<()> {
-        Ok(())
-    }
-    fn note(&mut self, _: &Note<'_>) -> Result<()> {
-        Ok(())
-    }
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
-    }
-    fn settle(&mut self, _: Duration) -> Result<()> {
-        Ok(())
-    }
-    fn footer(&mut self, _: &Report) -> Result<()> {
-        Ok(())
-    }
-    fn counts(&self) -> Counts {
-        Counts::default()
-    }
 }

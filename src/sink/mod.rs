@@ -9,12 +9,13 @@
 //!                         └ what there was no room for: a gap, told before its CPU's next event
 //! ```
 //!
-//! [`Memory`] is the sink that has no bytes: it keeps what it is told.
+//! [`Memory`] and [`Count`] have no bytes: one keeps what it is told, the other counts it.
 //!
 //! **Invariants.** A sink never knows a session. No event waits for a reader, and none allocates once the
 //! batches have grown to size. A gap is never hidden: every format has a line for it. Every
 //! event that a sink was handed ends in exactly one of its three counts.
 
+mod count;
 pub mod escape;
 pub mod folded;
 mod frames;
@@ -48,6 +49,7 @@ use crate::{
     schema::Schema,
 };
 
+pub use count::Count;
 pub use memory::{Item, Memory};
 pub use ordered::{Order, Ordered};
 pub use outlet::{Options, Outlet};

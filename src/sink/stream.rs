@@ -104,6 +104,12 @@ impl<E: Encode> StreamSink<E> {
         &mut self.encode
     }
 
+    /// Waits for room.
+    #[cfg(feature = "perf-data")]
+    pub(super) fn wait_room(&mut self, bound: Duration) -> bool {
+        self.outlet.wait_room(Instant::now() + bound)
+    }
+
     /// Bytes up to the end of what is whole in the file in use, once nothing is written any more.
     #[cfg(feature = "perf-data")]
     pub(super) fn whole(&self) -> Option<u64> {

@@ -37,6 +37,7 @@
 //! | `flight` | snapshots of rings in overwrite mode |
 //! | `pace` | the wake rule that follows the rate |
 //! | `record` | recordings, judged by perf |
+//! | `record_flight` | snapshots of rings that are written over |
 //! | `script` | recordings that perf made, read |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
@@ -74,6 +75,7 @@ mod preempt;
 mod probes;
 mod program;
 mod record;
+mod record_flight;
 mod refusals;
 mod returns;
 mod rights;
@@ -138,6 +140,7 @@ const TESTS: &[&[Test]] = &[
     signals::TESTS,
     stat::TESTS,
     record::TESTS,
+    record_flight::TESTS,
     bench::TESTS,
     gather::TESTS,
     order::TESTS,

@@ -18,6 +18,15 @@ Examples:
   tracer record -k -z s:openat --duration 1m        with stacks, compressed; then: perf report -g
   tracer record -o - s:openat | perf script -i -    live
   tracer record --rotate 100M --keep 5 s:connect    a file of its own for each 100 MiB, the last five kept
+  tracer record --flight 4M --trigger 'lat > 10ms' 's:read{fd,ret,lat}'
+                                                    what led to a slow read, and nothing else
+
+With --flight the rings are written over, and nothing is read until a snapshot is asked for: by SIGUSR2 (or SIGHUP), by
+an event that meets --trigger, or by CMD's failure. Each snapshot is a file of its own, whole at once: the newest is
+FILE, those before it are FILE.1, FILE.2 and so on. No event is in two, and none falls between two: what was
+overwritten is told at its place as lost. The end (SIGINT, SIGTERM, --duration) takes a last one; where CMD succeeds
+there is none. --trigger is a second probe under the same SPEC and this predicate as well, evaluated in the kernel; it
+takes one snapshot a second at most.
 
 The file in use is FILE, finished ones are FILE.1, FILE.2 and so on; SIGUSR2 or SIGHUP finishes one at once. A file
 that is there at the start is moved to FILE.old. A recording that was killed is readable by `tracer script` at once,
@@ -41,11 +50,18 @@ pub struct Record {
     pub compress: Option<i32>,
     /// Go on in a new file after so many bytes or so much time, such as 100M or 1h
     #[arg(long, value_name = "SIZE|TIME", value_parser = rotate, env = "TRACER_ROTATE")]
-    pub rotate: Option<Rotate>,
+    pub rotate: Option<Extent>,
     /// How many finished files are kept
-    #[arg(long, value_name = "N", requires = "rotate", value_parser = clap::value_parser!(u32).range(1..),
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           env = "TRACER_KEEP")]
     pub keep: Option<u32>,
+    /// Keep the newest in rings of so many bytes a CPU, or of this time in those of -m, and write it only when asked
+    #[arg(long, value_name = "SIZE|TIME", value_parser = flight, conflicts_with_all = ["rotate", "gather"],
+          env = "TRACER_FLIGHT")]
+    pub flight: Option<Extent>,
+    /// With --flight: take a snapshot when an event of a SPEC meets this predicate too
+    #[arg(long, value_name = "PREDICATE", requires = "flight", env = "TRACER_TRIGGER")]
+    pub trigger: Option<String>,
 
     #[command(flatten)]
     pub trace: Trace,
@@ -62,12 +78,12 @@ pub fn with_levels(words: impl Iterator<Item = OsString>) -> impl Iterator<Item 
     })
 }
 
-/// When a file is full.
+/// How much goes into a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rotate {
-    /// After so many bytes.
+pub enum Extent {
+    /// So many bytes.
     Bytes(u64),
-    /// After so long.
+    /// What comes in so long a time.
     Time(Duration),
 }
 
@@ -75,14 +91,30 @@ pub enum Rotate {
 const LEAST: u64 = 64 << 10;
 
 /// Bytes, or a time.
-fn rotate(text: &str) -> Result<Rotate, String> {
+fn extent(text: &str) -> Result<Extent, String> {
     // M is a size, m are minutes.
     if let Ok(time) = units::time(text) {
-        let enough = time >= Duration::from_millis(100);
-        return if enough { Ok(Rotate::Time(time)) } else { Err("100ms is the least".into()) };
+        return Ok(Extent::Time(time));
     }
     let bytes = units::size(text).map_err(|_| format!("'{text}' is no size or time, such as 100M or 1h"))?;
-    if (bytes as u64) < LEAST { Err("64K is the least".into()) } else { Ok(Rotate::Bytes(bytes as u64)) }
+    Ok(Extent::Bytes(bytes as u64))
+}
+
+/// What is enough for a file.
+fn rotate(text: &str) -> Result<Extent, String> {
+    match extent(text)? {
+        Extent::Time(time) if time < Duration::from_millis(100) => Err("100ms is the least".into()),
+        Extent::Bytes(bytes) if bytes < LEAST => Err("64K is the least".into()),
+        enough => Ok(enough),
+    }
+}
+
+/// What is enough for a ring.
+fn flight(text: &str) -> Result<Extent, String> {
+    match extent(text)? {
+        Extent::Time(Duration::ZERO) | Extent::Bytes(0) => Err("that is nothing".into()),
+        enough => Ok(enough),
+    }
 }
 
 #[cfg(test)]
@@ -103,9 +135,9 @@ mod tests {
 
     #[test]
     fn sizes_and_times_are_told_apart_by_their_units() {
-        assert_eq!(rotate("100M"), Ok(Rotate::Bytes(100 << 20)));
-        assert_eq!(rotate("100m"), Ok(Rotate::Time(Duration::from_secs(6000))));
-        assert_eq!(rotate("65536"), Ok(Rotate::Bytes(65536)));
+        assert_eq!(rotate("100M"), Ok(Extent::Bytes(100 << 20)));
+        assert_eq!(rotate("100m"), Ok(Extent::Time(Duration::from_secs(6000))));
+        assert_eq!(rotate("65536"), Ok(Extent::Bytes(65536)));
         for bad in ["", "1K", "1ms", "x", "5d"] {
             assert!(rotate(bad).is_err(), "{bad}");
         }

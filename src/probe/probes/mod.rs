@@ -1,5 +1,6 @@
 //! A session's programs: opened, configured, loaded, attached, and counted.
 
+mod facts;
 mod loaded;
 mod many;
 mod one;
@@ -13,6 +14,7 @@ use std::{
 
 use libbpf_rs::{Link, MapCore, Object, ProgramInput, ProgramMut};
 
+pub use self::facts::{ProgramFacts, types};
 pub use self::loaded::Loaded;
 pub(super) use self::one::Refused;
 pub use self::tallies::Row;

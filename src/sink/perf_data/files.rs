@@ -38,22 +38,18 @@ impl Files {
         self.file.as_fd()
     }
 
+    /// A new file in the place of a finished one of ours, which gets its number.
+    pub fn follow(path: &Path, keep: Option<usize>) -> Result<Files> {
+        let count = last_number(path) + 1;
+        give_number(path, count, keep)?;
+        Ok(Files { path: path.to_owned(), file: create(path)?, count, keep })
+    }
+
     /// Puts a new file in the place of the one in use, which is returned with its new name.
     pub fn rotate(&mut self) -> Result<(File, PathBuf)> {
         self.count += 1;
-        let name = beside(&self.path, &self.count.to_string());
-        // It may have been moved by somebody else: then it has its name already.
-        if let Err(e) = fs::rename(&self.path, &name)
-            && e.kind() != io::ErrorKind::NotFound
-        {
-            let doing = format!("{}: cannot be moved to {}", self.path.display(), name.display());
-            return Err(Error::caused(ErrorKind::Sink, doing, e));
-        }
+        let name = give_number(&self.path, self.count, self.keep)?;
         let old = std::mem::replace(&mut self.file, create(&self.path)?);
-        if let Some(gone) = self.keep.and_then(|keep| self.count.checked_sub(keep)).filter(|n| *n > 0) {
-            // Whoever took it away before has done what is wanted.
-            let _ = fs::remove_file(beside(&self.path, &gone.to_string()));
-        }
         Ok((old, name))
     }
 
@@ -96,6 +92,23 @@ impl Finish {
         let end = file.seek(SeekFrom::End(0))?;
         layout.finish(&mut file, end, &self.features)
     }
+}
+
+/// Moves a finished file aside, and takes the one away that is not kept any more.
+fn give_number(path: &Path, count: usize, keep: Option<usize>) -> Result<PathBuf> {
+    let name = beside(path, &count.to_string());
+    // It may have been moved by somebody else: then it has its name already.
+    if let Err(e) = fs::rename(path, &name)
+        && e.kind() != io::ErrorKind::NotFound
+    {
+        let doing = format!("{}: cannot be moved to {}", path.display(), name.display());
+        return Err(Error::caused(ErrorKind::Sink, doing, e));
+    }
+    if let Some(gone) = keep.and_then(|keep| count.checked_sub(keep)).filter(|n| *n > 0) {
+        // Whoever took it away before has done what is wanted.
+        let _ = fs::remove_file(beside(path, &gone.to_string()));
+    }
+    Ok(name)
 }
 
 fn create(path: &Path) -> Result<File> {

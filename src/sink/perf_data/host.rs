@@ -199,8 +199,8 @@ fn kernel_build_id() -> Option<BuildId> {
     }
 }
 
-/// Tells where the kernel and its modules lie, as far as we may know.
-pub fn kernel_maps(mut put: impl FnMut(&Mmap<'_>)) {
+/// Tells where the kernel lies, and its `modules`, as far as we may know.
+pub fn kernel_maps(modules: bool, mut put: impl FnMut(&Mmap<'_>)) {
     let symbols = fs::read("/proc/kallsyms").unwrap_or_default();
     let (mut text, mut end) = (None, None);
     for line in symbols.split(|b| *b == b'\n') {
@@ -221,6 +221,9 @@ pub fn kernel_maps(mut put: impl FnMut(&Mmap<'_>)) {
     let len = end.and_then(|end| end.checked_sub(addr)).unwrap_or(u64::MAX - addr);
     let head = Mmap { pid: u32::MAX, tid: 0, addr, len, pgoff: addr, file: b"[kernel.kallsyms]_text" };
     put(&head);
+    if !modules {
+        return;
+    }
     for line in self::text("/proc/modules").unwrap_or_default().lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         let [name, size, .., address] = words[..] else { continue };

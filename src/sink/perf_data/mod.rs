@@ -19,8 +19,10 @@
 
 mod files;
 mod host;
+mod programs;
 mod recording;
 mod rounds;
+mod snapshots;
 mod tasks;
 
 use std::{
@@ -29,6 +31,7 @@ use std::{
     time::Duration,
 };
 
+pub use self::snapshots::{Held, Snapshots};
 use self::{files::Files, recording::Recording};
 use super::{Counts, Header, Note, Outlet, Sink, StreamSink, Transform, outlet};
 use crate::{
@@ -36,6 +39,7 @@ use crate::{
     event::{Event, Gap},
     ledger::Report,
     perf_data::{Endian, write::Compressor},
+    probe::ProgramFacts,
     ring::TaskRecord,
 };
 
@@ -46,8 +50,14 @@ pub struct Options {
     pub compress: Option<i32>,
     /// How many finished files are kept beside the one in use; all where `None`.
     pub keep: Option<usize>,
+    /// What stands in the file's place is a finished one of the same recording, and gets its number.
+    pub follows: bool,
     /// What was typed, for the header.
     pub command_line: Vec<Vec<u8>>,
+    /// Our programs, for the header ([`Probes::facts`](crate::probe::Probes::facts)).
+    pub programs: Vec<ProgramFacts>,
+    /// Their types ([`probe::types`](crate::probe::types)).
+    pub types: Vec<(u32, Vec<u8>)>,
 }
 
 /// Batches of 64 KiB that wait for the disk.
@@ -78,7 +88,10 @@ impl PerfData {
             let recording = Recording::new(false, &options);
             return Ok(PerfData { stream: StreamSink::new(recording, outlet), files: None });
         }
-        let files = Files::create(path, options.keep)?;
+        let files = match options.follows {
+            true => Files::follow(path, options.keep)?,
+            false => Files::create(path, options.keep)?,
+        };
         let outlet = Outlet::new(&path.to_string_lossy(), files.file(), outlet)?;
         let recording = Recording::new(true, &options);
         Ok(PerfData { stream: StreamSink::new(recording, outlet), files: Some(files) })
@@ -112,6 +125,11 @@ impl PerfData {
     /// Bytes of the file in use that are written.
     pub fn written(&self) -> u64 {
         self.stream.written()
+    }
+
+    /// Waits at most so long until there is room for an event: where events are held elsewhere and none is lost by it.
+    pub fn wait_room(&mut self, bound: Duration) -> bool {
+        self.stream.wait_room(bound)
     }
 
     /// Finishes the file in use, renames it to `PATH.N`, and goes on in a new one. What comes in meanwhile is in one

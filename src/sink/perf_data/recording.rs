@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use nix::time::{ClockId, clock_gettime};
 
-use super::{Options, host, rounds::Rounds, tasks::Tasks};
+use super::{Options, host, programs, rounds::Rounds, tasks::Tasks};
 use crate::{
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
@@ -44,6 +44,8 @@ pub struct Recording {
     seekable: bool,
     command_line: Vec<Vec<u8>>,
     compress: Option<i32>,
+    /// What is said of our programs.
+    programs: Vec<Feature>,
     /// The type of an event is this and its probe's number.
     types: u16,
     /// Of each kind of event, whether it opens with our own head.
@@ -72,6 +74,7 @@ impl Recording {
             seekable,
             command_line: options.command_line.clone(),
             compress: options.compress,
+            programs: programs::features(&options.programs, &options.types),
             types: TYPES,
             headed: Vec::new(),
             sample_type: SampleHead::SAMPLE_TYPE,
@@ -123,6 +126,7 @@ impl Recording {
             features.push(Feature::CommandLine(self.command_line.clone()));
         }
         features.extend(self.compress.map(Compressor::feature));
+        features.extend(self.programs.iter().cloned());
         features.extend(host::features());
         Opening { endian: ENDIAN, events, features }
     }
@@ -176,19 +180,14 @@ impl Encode for Recording {
         } else {
             out.extend_from_slice(&opening.pipe());
         }
-        if stacks(false) {
-            host::kernel_maps(|map| {
-                records::put(kind::MMAP, misc::KERNEL, ENDIAN, out, |out| {
-                    map.write(ENDIAN, out);
-                    put_trailer(
-                        self.sample_type,
-                        &SampleId { id: Some(1), ..SampleId::default() },
-                        ENDIAN,
-                        out,
-                    );
-                });
+        // Without the first of them perf says that addresses were hidden, whether there are any or not.
+        host::kernel_maps(stacks(false), |map| {
+            let id = SampleId { id: Some(1), ..SampleId::default() };
+            records::put(kind::MMAP, misc::KERNEL, ENDIAN, out, |out| {
+                map.write(ENDIAN, out);
+                put_trailer(self.sample_type, &id, ENDIAN, out);
             });
-        }
+        });
     }
 
     #[inline]
