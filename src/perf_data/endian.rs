@@ -95,6 +95,7 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     /// From the first of `bytes` on.
+    #[inline]
     pub fn new(bytes: &'a [u8], endian: Endian) -> Fields<'a> {
         Fields { rest: bytes, endian }
     }
@@ -118,6 +119,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The next `len` bytes.
+    #[inline]
     pub fn bytes(&mut self, len: usize) -> Option<&'a [u8]> {
         let (bytes, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
@@ -125,21 +127,25 @@ impl<'a> Fields<'a> {
     }
 
     /// The next byte.
+    #[inline]
     pub fn u8(&mut self) -> Option<u8> {
         self.array::<1>().map(|[b]| b)
     }
 
     /// The next two bytes as a number.
+    #[inline]
     pub fn u16(&mut self) -> Option<u16> {
         self.array().map(|b| self.endian.u16(b))
     }
 
     /// The next four bytes as a number.
+    #[inline]
     pub fn u32(&mut self) -> Option<u32> {
         self.array().map(|b| self.endian.u32(b))
     }
 
     /// The next eight bytes as a number.
+    #[inline]
     pub fn u64(&mut self) -> Option<u64> {
         self.array().map(|b| self.endian.u64(b))
     }

@@ -1,19 +1,23 @@
 //! `cargo xtask bench`: measurements that compare.
 
+use crate::script;
 use crate::setup::{self, For};
 use crate::sh;
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// What can be measured.
-const ALL: [&str; 4] = ["peers", "paced", "fields", "onward"];
+const ALL: [&str; 5] = ["peers", "paced", "fields", "onward", "script"];
 
-/// `bench peers|paced|fields|onward [ARGS]`: builds what is compared, and runs it as root.
+/// `bench peers|paced|fields|onward|script [ARGS]`: builds what is compared, and runs it as root.
 pub fn run(args: &[String]) -> Result<u8> {
     let (which, rest) = match args.split_first() {
         Some((first, rest)) if ALL.contains(&first.as_str()) => (first.as_str(), rest),
         _ => bail!("bench takes one of {}", ALL.join(", ")),
     };
+    if which == "script" {
+        return script::run(rest);
+    }
     let mut words = vec![which.to_owned()];
     let others: &[&str] = match which {
         "fields" => &["bpftrace"],

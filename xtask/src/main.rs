@@ -8,6 +8,7 @@ mod fuzz;
 mod kernels;
 mod report;
 mod run;
+mod script;
 mod setup;
 mod sh;
 mod test;
@@ -38,6 +39,7 @@ cargo xtask COMMAND
                           from a traced call to a file, beside bpftrace and perf record
   bench fields [--duration 1s] [--rounds 5] [--cpu 0]
                           what fields and predicates cost a traced call, beside bpftrace on the same probe
+  bench script [FILE]     a recording of 200 MB or more as text, beside perf script; and how fast its records are scanned
   setup [--tests]         install what is missing to build (and to test)
   tidy                    the house rules: imports, unsafe, words, file heads
 ";

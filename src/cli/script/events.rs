@@ -9,10 +9,14 @@ use tracer::{
     schema::print::Print,
 };
 
+use super::text::right;
+
 /// One event, made ready to be shown.
 pub struct Known {
     /// Its name as perf gives it.
     pub name: String,
+    /// Its name as a line has it: to the right of a column as wide as the longest.
+    pub column: Vec<u8>,
     /// What it was opened with.
     pub attr: Attr,
     /// How its raw bytes are shown; of a tracepoint.
@@ -29,26 +33,38 @@ pub struct Catalogue {
 }
 
 impl Catalogue {
-    /// An event by its place in the recording, and the width of the longest name as it was when the first was shown.
-    pub fn get(&mut self, info: &Info, index: usize) -> Option<(&Known, usize)> {
+    /// An event by its place in the recording.
+    #[inline]
+    pub fn get(&mut self, info: &Info, index: usize) -> Option<&Known> {
+        if self.known.get(index).is_none_or(Option::is_none) {
+            self.add(info, index)?;
+        }
+        self.known.get(index)?.as_ref()
+    }
+
+    #[cold]
+    fn add(&mut self, info: &Info, index: usize) -> Option<()> {
+        // Of a pipe, the longest name as it was when the first event was shown.
         let width = *self.width.get_or_insert_with(|| {
             info.events.all().iter().map(|event| info.name_of(event).len()).max().unwrap_or(0)
         });
-        if self.known.get(index).is_none_or(Option::is_none) {
-            let event = info.events.get(index)?;
-            if self.known.len() <= index {
-                self.known.resize_with(index + 1, || None);
-            }
-            self.known[index] = Some(known(info, event));
+        let event = info.events.get(index)?;
+        if self.known.len() <= index {
+            self.known.resize_with(index + 1, || None);
         }
-        Some((self.known.get(index)?.as_ref()?, width))
+        self.known[index] = Some(known(info, event, width));
+        Some(())
     }
 }
 
-fn known(info: &Info, event: &EventInfo) -> Known {
+fn known(info: &Info, event: &EventInfo, width: usize) -> Known {
     let text = info.format(&event.attr).map(|(_, _, text)| String::from_utf8_lossy(text).into_owned());
     let print = text.as_deref().map(|text| Print::new(text, &constant));
-    Known { name: info.name_of(event), attr: event.attr, print, format: text }
+    let name = info.name_of(event);
+    let mut column = Vec::new();
+    right(name.as_bytes(), width, &mut column);
+    column.extend_from_slice(b": ");
+    Known { name, column, attr: event.attr, print, format: text }
 }
 
 /// What libtraceevent knows of the kernel's constants.

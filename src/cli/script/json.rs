@@ -57,7 +57,7 @@ impl Json {
             self.shapes.resize_with(index + 1, || None);
         }
         if self.shapes[index].is_none() {
-            self.shapes[index] = catalogue.get(info, index).map(|(known, _)| Shape::new(known));
+            self.shapes[index] = catalogue.get(info, index).map(Shape::new);
         }
     }
 

@@ -49,7 +49,7 @@ struct Sampled<'a> {
     /// Its event's place in the recording.
     index: usize,
     event: &'a Known,
-    sample: Sample<'a>,
+    sample: &'a Sample<'a>,
     comm: &'a [u8],
     info: &'a Info,
     kernel: &'a Kernel,
@@ -249,11 +249,12 @@ impl Script {
             self.left_out.unknown += 1;
             return;
         };
-        let Some((event, _)) = self.catalogue.get(info, index) else { return };
-        let Some(mut sample) = Sample::parse(&event.attr, record.body, record.endian) else {
+        let Some(event) = self.catalogue.get(info, index) else { return };
+        let mut sample = Sample::default();
+        if sample.fill(&event.attr, record.body, record.endian).is_none() {
             self.left_out.malformed += 1;
             return;
-        };
+        }
         let within = |window: &Window| sample.time.is_some_and(|t| (window.from..=window.to).contains(&t));
         let on = |cpus: &Vec<u32>| sample.cpu.is_some_and(|cpu| cpus.binary_search(&cpu).is_ok());
         if !self.window.as_ref().is_none_or(within) || !self.cpus.as_ref().is_none_or(on) {
@@ -272,11 +273,11 @@ impl Script {
 
     /// Shows a sample as one of an event.
     fn show(&mut self, index: usize, sample: &Sample<'_>, info: &Info) {
-        let Some((event, width)) = self.catalogue.get(info, index) else { return };
+        let Some(event) = self.catalogue.get(info, index) else { return };
         let comm = self.tasks.name(sample.pid.unwrap_or(0));
-        let sampled = Sampled { index, event, sample: *sample, comm, info, kernel: &self.kernel };
+        let sampled = Sampled { index, event, sample, comm, info, kernel: &self.kernel };
         match &mut self.form {
-            Form::Text(text) => text.sample(&sampled, width, &mut self.out),
+            Form::Text(text) => text.sample(&sampled, &mut self.out),
             Form::Json(json) => self.left_out.malformed += u64::from(!json.sample(&sampled, &mut self.out)),
             Form::Ctf(ctf) => self.left_out.malformed += u64::from(!ctf.sample(&sampled, &mut self.out)),
             Form::Csv(csv) => csv.sample(&sampled, &mut self.out),
@@ -360,9 +361,27 @@ impl Script {
 
 /// Appends bytes without what could steer a terminal; all else, a backslash too, stays as it is.
 fn escape(text: &[u8], out: &mut Vec<u8>) {
-    if text.iter().all(|b| matches!(b, b' '..=b'~')) {
-        return out.extend_from_slice(text);
+    match is_plain(text) {
+        true => out.extend_from_slice(text),
+        false => escape_hostile(text, out),
     }
+}
+
+/// The same of what was appended behind `start`.
+fn escape_behind(start: usize, out: &mut Vec<u8>) {
+    if !is_plain(&out[start..]) {
+        let text = out.split_off(start);
+        escape_hostile(&text, out);
+    }
+}
+
+/// Whether all is printable ASCII: no byte ends the search, so that many are looked at at once.
+fn is_plain(text: &[u8]) -> bool {
+    !text.iter().fold(false, |odd, b| odd | !matches!(b, b' '..=b'~'))
+}
+
+#[cold]
+fn escape_hostile(text: &[u8], out: &mut Vec<u8>) {
     for chunk in text.utf8_chunks() {
         for c in chunk.valid().chars() {
             let mut utf8 = [0; 4];

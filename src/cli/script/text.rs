@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use tracer::{Error, Result};
 
-use super::{Sampled, escape};
+use super::{Sampled, escape, escape_behind};
 
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,48 +50,57 @@ pub fn columns(list: &[String]) -> Result<Vec<(&'static str, Column)>> {
 
 /// The text form.
 pub struct Text {
-    columns: Vec<Column>,
-    trace: Vec<u8>,
+    /// A bit for each column that a line has.
+    columns: u32,
+    /// What the last line began with, up to the second's fraction, and of what: most begin as the one before.
+    begin: Vec<u8>,
+    of: Option<Beginning>,
+    comm: Vec<u8>,
+}
+
+/// What a line's beginning shows, apart from the task's name.
+#[derive(PartialEq, Eq)]
+struct Beginning {
+    tgid: Option<u32>,
+    pid: Option<u32>,
+    cpu: Option<u32>,
+    seconds: Option<u64>,
 }
 
 impl Text {
     pub fn new(columns: Vec<(&'static str, Column)>) -> Text {
-        Text { columns: columns.into_iter().map(|(_, column)| column).collect(), trace: Vec::new() }
+        let columns = columns.into_iter().fold(0, |all, (_, column)| all | 1 << column as u32);
+        Text { columns, begin: Vec::new(), of: None, comm: Vec::new() }
     }
 
+    #[inline]
     fn has(&self, column: Column) -> bool {
-        self.columns.contains(&column)
+        self.columns & 1 << column as u32 != 0
     }
 
     /// Appends the line of a sample. What its event does not carry is left out.
-    pub fn sample(&mut self, sampled: &Sampled<'_>, width: usize, out: &mut Vec<u8>) {
-        let sample = &sampled.sample;
-        if self.has(Column::Comm) {
-            right(sampled.comm, 16, out);
-            out.push(b' ');
-        }
-        let id = |id: Option<u32>, column| id.filter(|_| self.has(column)).map(|id| id as i32);
-        let _ = match (id(sample.tgid, Column::Pid), id(sample.pid, Column::Tid)) {
-            (Some(pid), Some(tid)) => write!(out, "{pid:5}/{tid:<5} "),
-            (Some(id), None) | (None, Some(id)) => write!(out, "{id:5} "),
-            _ => Ok(()),
+    pub fn sample(&mut self, sampled: &Sampled<'_>, out: &mut Vec<u8>) {
+        let sample = sampled.sample;
+        let time = sample.time.filter(|_| self.has(Column::Time));
+        let (seconds, nanos) = match time {
+            Some(time) => (Some(time / 1_000_000_000), (time % 1_000_000_000) as u32),
+            None => (None, 0),
         };
-        if let Some(cpu) = sample.cpu.filter(|_| self.has(Column::Cpu)) {
-            let _ = write!(out, "[{:03}] ", cpu as i32);
+        let of = Beginning { tgid: sample.tgid, pid: sample.pid, cpu: sample.cpu, seconds };
+        if self.of.as_ref() != Some(&of) || self.comm != sampled.comm {
+            self.begin(&of, sampled.comm);
+            self.of = Some(of);
         }
-        if let Some(time) = sample.time.filter(|_| self.has(Column::Time)) {
-            number(time / 1_000_000_000, 5, b' ', out);
-            out.push(b'.');
-            number(time % 1_000_000_000, 9, b'0', out);
-            out.extend_from_slice(b": ");
+        out.extend_from_slice(&self.begin);
+        if time.is_some() {
+            out.extend_from_slice(&fraction(nanos));
         }
         if self.has(Column::Period) {
             number(sample.period.unwrap_or(sampled.event.attr.period), 10, b' ', out);
             out.push(b' ');
         }
         if self.has(Column::Event) {
-            right(sampled.event.name.as_bytes(), width, out);
-            out.extend_from_slice(b": ");
+            out.extend_from_slice(&sampled.event.column);
         }
         if let Some(addr) = sample.addr.filter(|_| self.has(Column::Addr)) {
             let _ = write!(out, "{addr:16x} ");
@@ -100,12 +109,50 @@ impl Text {
             let _ = write!(out, "{ip:16x} ");
         }
         if self.has(Column::Trace) {
-            self.trace.clear();
-            sampled.trace(&mut self.trace);
-            escape(&self.trace, out);
+            let start = out.len();
+            sampled.trace(out);
+            escape_behind(start, out);
         }
         out.push(b'\n');
     }
+
+    #[cold]
+    fn begin(&mut self, of: &Beginning, comm: &[u8]) {
+        let mut out = std::mem::take(&mut self.begin);
+        out.clear();
+        if self.has(Column::Comm) {
+            right(comm, 16, &mut out);
+            out.push(b' ');
+        }
+        let id = |id: Option<u32>, column| id.filter(|_| self.has(column)).map(|id| id as i32);
+        let _ = match (id(of.tgid, Column::Pid), id(of.pid, Column::Tid)) {
+            (Some(pid), Some(tid)) => write!(out, "{pid:5}/{tid:<5} "),
+            (Some(id), None) | (None, Some(id)) => write!(out, "{id:5} "),
+            _ => Ok(()),
+        };
+        if let Some(cpu) = of.cpu.filter(|_| self.has(Column::Cpu)) {
+            let _ = write!(out, "[{:03}] ", cpu as i32);
+        }
+        if let Some(seconds) = of.seconds {
+            number(seconds, 5, b' ', &mut out);
+            out.push(b'.');
+        }
+        self.begin = out;
+        self.comm.clear();
+        self.comm.extend_from_slice(comm);
+    }
+}
+
+/// The nine digits of a second's fraction, and what stands behind them.
+fn fraction(nanos: u32) -> [u8; 11] {
+    let mut out = *b"000000000: ";
+    // Three groups of three: none of them waits for another.
+    for (group, at) in [(nanos / 1_000_000, 0), (nanos / 1000 % 1000, 3), (nanos % 1000, 6)] {
+        out[at] += (group / 100) as u8;
+        out[at + 1] += (group / 10 % 10) as u8;
+        out[at + 2] += (group % 10) as u8;
+    }
+    out
 }
 
 /// Appends a number, filled up on its left: what `write!` takes five times as long for.
@@ -123,7 +170,8 @@ pub fn number(mut n: u64, width: usize, fill: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&digits[at.min(digits.len() - width.min(20))..]);
 }
 
-fn right(text: &[u8], width: usize, out: &mut Vec<u8>) {
+/// Appends a text, filled up with blanks on its left.
+pub fn right(text: &[u8], width: usize, out: &mut Vec<u8>) {
     let end = out.len() + width.saturating_sub(text.len());
     out.resize(end, b' ');
     escape(text, out);
@@ -143,6 +191,15 @@ mod tests {
             out.push(b'|');
         }
         assert_eq!(String::from_utf8(out).unwrap(), "0|007|12345|    5|18446744073709551615|");
+    }
+
+    #[test]
+    fn fractions() {
+        for (nanos, told) in
+            [(0, b"000000000: "), (999_999_999, b"999999999: "), (120_034_506, b"120034506: ")]
+        {
+            assert_eq!(&fraction(nanos), told);
+        }
     }
 
     #[test]

@@ -47,11 +47,13 @@ impl Events {
     }
 
     /// One of them.
+    #[inline]
     pub fn get(&self, index: usize) -> Option<&EventInfo> {
         self.all.get(index)
     }
 
     /// Which event has an id.
+    #[inline]
     pub fn of_id(&self, id: u64) -> Option<usize> {
         if let Some((known, index)) = self.last.get()
             && known == id
@@ -84,6 +86,7 @@ impl Events {
     /// Which event a record of the kernel belongs to: by its id, or the only one that there is. `None` of a sample
     /// whose id is not known, and of perf's own records. Another record without a known id is read by the first
     /// event's attributes, as perf does.
+    #[inline]
     pub fn of(&self, record: &Record<'_>) -> Option<usize> {
         if !record.is_kernels() || self.all.is_empty() {
             return None;
@@ -114,6 +117,7 @@ impl Events {
     }
 
     /// The time of a record, where it has one.
+    #[inline]
     pub fn time(&self, record: &Record<'_>) -> Option<u64> {
         let places = self.all.get(self.of(record)?)?.time;
         match record.kind {
@@ -123,6 +127,7 @@ impl Events {
     }
 }
 
+#[inline]
 fn word_back(body: &[u8], back: usize, endian: Endian) -> Option<u64> {
     endian.u64_at(body, body.len().checked_sub(back)?)
 }

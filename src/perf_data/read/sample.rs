@@ -214,7 +214,16 @@ impl<'a> Sample<'a> {
     ///
     /// Bits that are not known come last in a sample, so what stands before them is read all the same.
     pub fn parse(attr: &Attr, body: &'a [u8], endian: Endian) -> Option<Sample<'a>> {
-        let mut s = Sample::default();
+        let mut sample = Sample::default();
+        sample.fill(attr, body, endian)?;
+        Some(sample)
+    }
+
+    /// Reads the body of a sample into one that is still empty, as [`Sample::parse`] does, where millions are read: a
+    /// sample is large, and is not moved. `None` where the bytes are none; what it holds then is of no use.
+    #[inline]
+    pub fn fill(&mut self, attr: &Attr, body: &'a [u8], endian: Endian) -> Option<()> {
+        let s = self;
         let f = &mut Fields::new(body, endian);
         let has = |bit: u64| attr.sample_type & bit != 0;
         // In the order of `perf_output_sample` (kernel/events/core.c).
@@ -261,7 +270,7 @@ impl<'a> Sample<'a> {
         if attr.sample_type >= more::BRANCH_STACK {
             s.rest(attr, f)?;
         }
-        Some(s)
+        Some(())
     }
 
     fn rest(&mut self, attr: &Attr, f: &mut Fields<'a>) -> Option<()> {

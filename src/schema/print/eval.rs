@@ -1,10 +1,10 @@
-//! The walk over a line's pieces with a record in hand.
+//! What conversions show, with a record in hand.
 
 use std::io::Write as _;
 
 use super::{
     Symbolize,
-    conversion::{Conversion, Piece, Size, WIDEST},
+    conversion::{Conversion, Size, WIDEST},
     expr::{Binary, Dynamic, Expr, Slot},
     network,
 };
@@ -26,12 +26,8 @@ impl Conversion {
 }
 
 impl<'a> Eval<'a> {
-    /// Appends a piece of the line.
-    pub fn piece(&self, piece: &Piece, exprs: &[Expr], out: &mut Vec<u8>) {
-        let conversion = match piece {
-            Piece::Text(text) => return out.extend_from_slice(text),
-            Piece::Value(conversion) => conversion,
-        };
+    /// Appends what a conversion shows.
+    pub fn value(&self, conversion: &Conversion, exprs: &[Expr], out: &mut Vec<u8>) {
         let mut exprs = exprs.iter();
         let mut size = |size: Size| match size {
             Size::Of(n) => n,
@@ -50,7 +46,8 @@ impl<'a> Eval<'a> {
     }
 
     /// A number as it lies; 0 where it is not there.
-    fn read(&self, at: usize, size: usize) -> u64 {
+    #[inline]
+    pub fn read(&self, at: usize, size: usize) -> u64 {
         let Some(bytes) = at.checked_add(size).and_then(|end| self.raw.get(at..end)) else { return 0 };
         match *bytes {
             [a] => a.into(),
