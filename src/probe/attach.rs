@@ -38,17 +38,22 @@ pub fn attach(program: &ProgramMut<'_>, how: &How, cookie: u64) -> libbpf_rs::Re
 const ALL: i32 = -1;
 
 /// Attaches a loaded program to all these functions at once, each with its place among them as its cookie: those of
-/// the kernel, or of the file that `how` is in.
+/// the kernel, or of the file that `how` is in. Where all `addresses` are known the kernel has no names to look up,
+/// for which it walks through all of its own.
 pub fn attach_multi(
     program: &ProgramMut<'_>,
     how: &How,
     symbols: Vec<String>,
+    addresses: Option<&[u64]>,
     retprobe: bool,
 ) -> libbpf_rs::Result<Link> {
-    let cookies = (0..symbols.len() as u64).collect();
+    let cookies: Vec<u64> = (0..symbols.len() as u64).collect();
     if let Some((path, _)) = how.in_file() {
         let opts = UprobeMultiOpts { syms: symbols, cookies, retprobe, ..UprobeMultiOpts::default() };
         return program.attach_uprobe_multi_with_opts(ALL, path, "", opts);
+    }
+    if let Some(addresses) = addresses {
+        return Ok(libbpf::attach_kprobes_at(program, addresses, &cookies, retprobe)?);
     }
     program.attach_kprobe_multi_with_opts(KprobeMultiOpts {
         symbols,

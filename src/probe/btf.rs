@@ -14,6 +14,8 @@ use libbpf_rs::btf::Btf;
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 const FOLDER: &str = "/sys/kernel/btf";
+/// The kernel's own.
+pub const KERNEL: &str = "/sys/kernel/btf/vmlinux";
 
 /// Asks the running kernel's BTF; `None` where it has none.
 pub fn vmlinux<R>(ask: impl FnOnce(&Btf<'static>) -> Option<R>) -> Option<R> {
@@ -77,20 +79,27 @@ pub fn of<R>(module: Option<&str>, ask: impl FnOnce(&Btf<'static>) -> Option<R>)
 
 fn load(module: &str) -> Option<Btf<'static>> {
     let read = |name: &str| fs::read(format!("{FOLDER}/{name}")).ok();
-    parse(&joined(&read("vmlinux")?, &read(module)?)?)
+    parse(&joined(&fs::read(KERNEL).ok()?, &read(module)?)?)
 }
 
 /// A module's BTF goes on where the kernel's ends, in types and in strings: the two make a whole one, which
 /// libbpf-rs can read where it cannot read the second upon the first.
 fn joined(base: &[u8], split: &[u8]) -> Option<Vec<u8>> {
     let (base, split) = (Parts::of(base)?, Parts::of(split)?);
-    let (types, strings) = (base.types.len() + split.types.len(), base.strings.len() + split.strings.len());
-    let mut whole = base.magic.to_vec();
+    whole(base.magic, &[base.types, split.types], &[base.strings, split.strings])
+}
+
+/// BTF of these pieces, one behind the other.
+pub fn whole(magic: &[u8], types: &[&[u8]], strings: &[&[u8]]) -> Option<Vec<u8>> {
+    let pieces = types.iter().chain(strings);
+    let length = |of: &[&[u8]]| of.iter().map(|piece| piece.len()).sum::<usize>();
+    let (types, strings) = (length(types), length(strings));
+    let mut whole = magic.to_vec();
     for number in [HEADER as u32, 0, u32::try_from(types).ok()?, types as u32, u32::try_from(strings).ok()?] {
         whole.extend(number.to_ne_bytes());
     }
-    for part in [base.types, split.types, base.strings, split.strings] {
-        whole.extend(part);
+    for piece in pieces {
+        whole.extend(*piece);
     }
     Some(whole)
 }
@@ -100,9 +109,9 @@ pub const HEADER: usize = 24;
 
 pub struct Parts<'a> {
     /// Magic number, version and flags.
-    magic: &'a [u8],
+    pub magic: &'a [u8],
     pub types: &'a [u8],
-    strings: &'a [u8],
+    pub strings: &'a [u8],
 }
 
 impl Parts<'_> {

@@ -117,6 +117,13 @@ impl Found {
         self.functions.iter().find(|f| f.name == name)?.address
     }
 
+    /// The addresses of functions that match; `None` where the kernel's table hides one.
+    pub(super) fn addresses(&self, names: &[String]) -> Option<Vec<u64>> {
+        let known: HashMap<&str, u64> =
+            self.functions.iter().filter_map(|f| Some((&*f.name, f.address?))).collect();
+        names.iter().map(|name| known.get(&**name).copied()).collect()
+    }
+
     /// What events of each would carry, without anything being loaded: as the first hook that can serve it has it.
     ///
     /// # Errors
@@ -156,7 +163,7 @@ impl Found {
             self.functions.iter().map(|f| (&*f.name, f.module.as_deref())).collect();
         let mut signatures: HashMap<Option<&str>, HashMap<String, Signature>> = HashMap::new();
         for module in modules.values() {
-            let wanted = |name: &str| modules.get(name) == Some(module);
+            let wanted = |name: &str| matches(&self.spec.target, name) && modules.get(name) == Some(module);
             signatures.entry(*module).or_insert_with(|| signature::functions_in(*module, wanted));
         }
         let hook = |spec: &Spec| {

@@ -1,8 +1,8 @@
-//! What libbpf offers and libbpf-rs does not: a kprobe within a function, the kernel's run counts, and messages of
-//! any bytes.
+//! What libbpf offers and libbpf-rs does not: a kprobe within a function, kprobes by address, the kernel's run counts,
+//! the bytes of BTF, and messages of any bytes.
 #![allow(unsafe_code)]
-// JUSTIFICATION: two calls of libbpf's C API have no safe wrapper in libbpf-rs 0.27. Both take pointers that
-// are valid for the call alone, and what they return is given an owner at once. A third has one that ends the
+// JUSTIFICATION: four calls of libbpf's C API have no safe wrapper in libbpf-rs 0.27. They take pointers that
+// are valid for the call alone, and what they return is given an owner at once or borrowed from one. A fifth has one that ends the
 // process where a message is no UTF-8, as it is of an object with such a name in it.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
     sync::OnceLock,
 };
 
-use libbpf_rs::{AsRawLibbpf, Link, ProgramMut, libbpf_sys};
+use libbpf_rs::{AsRawLibbpf, Link, ProgramMut, btf::Btf, libbpf_sys};
 
 /// Attaches a program to an instruction within a kernel function, or to the return of it; with a cookie that is not
 /// 0 the kernel must know those (from 5.15).
@@ -38,6 +38,44 @@ pub fn attach_kprobe_at(
     let link = unsafe {
         libbpf_sys::bpf_program__attach_kprobe_opts(program.as_libbpf_object().as_ptr(), name.as_ptr(), &opts)
     };
+    owned(link)
+}
+
+/// Attaches a program to the kernel functions at these addresses in one call (kprobe.multi), each with the cookie in
+/// its place.
+pub fn attach_kprobes_at(
+    program: &ProgramMut<'_>,
+    addresses: &[u64],
+    cookies: &[u64],
+    retprobe: bool,
+) -> io::Result<Link> {
+    let addresses: Vec<libc::c_ulong> = addresses.iter().map(|address| *address as libc::c_ulong).collect();
+    if addresses.len() != cookies.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let opts = libbpf_sys::bpf_kprobe_multi_opts {
+        sz: size_of::<libbpf_sys::bpf_kprobe_multi_opts>() as libbpf_sys::size_t,
+        addrs: addresses.as_ptr(),
+        cookies: cookies.as_ptr(),
+        cnt: addresses.len() as libbpf_sys::size_t,
+        retprobe,
+        ..Default::default()
+    };
+    // SAFETY: the program belongs to a loaded object that outlives this call (it is borrowed); both arrays have `cnt`
+    // elements and live until it returns, and the kernel copies them (`bpf_kprobe_multi_link_attach`,
+    // kernel/trace/bpf_trace.c).
+    let link = unsafe {
+        libbpf_sys::bpf_program__attach_kprobe_multi_opts(
+            program.as_libbpf_object().as_ptr(),
+            std::ptr::null(),
+            &opts,
+        )
+    };
+    owned(link)
+}
+
+/// A link that libbpf has just made, or its error.
+fn owned(link: *mut libbpf_sys::bpf_link) -> io::Result<Link> {
     // libbpf 1.x returns NULL and sets errno.
     let link = NonNull::new(link).ok_or_else(io::Error::last_os_error)?;
     // SAFETY: libbpf has just made the link and nothing else owns it.
@@ -78,6 +116,19 @@ unsafe extern "C" fn said(
         hear(&String::from_utf8_lossy(&text.unwrap_or_default()));
     }
     0
+}
+
+/// The bytes of a BTF, as `/sys/kernel/btf/vmlinux` has them.
+pub fn bytes<'b>(btf: &'b Btf<'_>) -> &'b [u8] {
+    let mut size = 0;
+    // SAFETY: `btf` is valid while it is borrowed, and the size has room for what is written there.
+    let data = unsafe { libbpf_sys::btf__raw_data(btf.as_libbpf_object().as_ptr(), &mut size) };
+    if data.is_null() {
+        return &[];
+    }
+    // SAFETY: libbpf gives `size` bytes that belong to `btf` and stay as they are until it is changed, for which
+    // libbpf-rs has no way.
+    unsafe { std::slice::from_raw_parts(data.cast(), size as usize) }
 }
 
 /// Makes the kernel count runs of BPF programs until the descriptor is closed (`BPF_ENABLE_STATS`, from 5.8).

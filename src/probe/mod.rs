@@ -25,6 +25,7 @@ mod btf;
 mod capture;
 pub mod catalogue;
 mod config;
+mod core_types;
 mod counters;
 mod debug;
 pub mod doctor;
@@ -51,6 +52,7 @@ mod signature;
 pub mod spec;
 mod tracefs;
 mod usdt;
+mod walk;
 
 pub use filter::{Filter, Target};
 pub use find::{Found, Refusal, find};

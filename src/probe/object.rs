@@ -4,7 +4,7 @@ use std::sync::{Mutex, OnceLock};
 
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 
-use super::{config::Config, filter::Filter, libbpf};
+use super::{config::Config, core_types, filter::Filter, libbpf};
 use crate::{Error, ErrorKind, Result};
 
 /// libelf reads its structures where they lie, so they must be aligned.
@@ -86,8 +86,15 @@ pub(super) fn open_foreign() -> Result<OpenObject> {
 }
 
 fn open_bytes(bytes: &[u8]) -> Result<OpenObject> {
-    let mut open = ObjectBuilder::default()
-        .name("tracer")
+    // Those of other objects ask for more than structures.
+    let ours = [&MAIN.0, &STRICT.0].iter().any(|main| std::ptr::eq(*main, bytes));
+    let types = if ours { core_types::path(OBJECT) } else { None };
+    let mut builder = ObjectBuilder::default();
+    let named = builder.name("tracer").and_then(|builder| match types {
+        Some(path) => builder.btf_custom_path(path),
+        None => Ok(builder),
+    });
+    let mut open = named
         .and_then(|builder| builder.open_memory(bytes))
         .map_err(|e| Error::caused(ErrorKind::Runtime, "opening the BPF object inside this program", e))?;
     for mut program in open.progs_mut() {

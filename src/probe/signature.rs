@@ -8,9 +8,10 @@ use libbpf_rs::btf::{
 };
 
 use super::{
-    btf::{self, Owner, vmlinux},
-    catalogue,
+    btf::{self, Owner, Parts, vmlinux},
+    catalogue, libbpf,
     shape::{self, scalar},
+    walk::{self, Raw, kind},
 };
 use crate::schema::{Kind, Show, format::FormatField};
 
@@ -81,13 +82,13 @@ pub fn function_in(module: Option<&str>, name: &str) -> Option<Signature> {
 /// where each look-up by name is one.
 pub fn functions_in(module: Option<&str>, wanted: impl Fn(&str) -> bool) -> HashMap<String, Signature> {
     let found = btf::of(module, |btf| {
-        let all = btf.type_by_kind::<Func<'_>>();
-        let one = |func: Func<'_>| {
-            let name = func.name()?.to_str().filter(|name| wanted(name))?;
-            let proto = func.referenced_type().try_into().ok()?;
+        let parts = Parts::of(libbpf::bytes(btf))?;
+        let one = |func: Raw<'_>| {
+            let name = str::from_utf8(func.name(parts.strings)).ok().filter(|name| wanted(name))?;
+            let proto = btf.type_by_id(TypeId::from(func.last))?;
             Some((name.to_owned(), signature(btf, &proto, module)?))
         };
-        Some(all.filter_map(one).collect())
+        Some(walk::types(&parts).filter(|ty| ty.kind() == kind::FUNC).filter_map(one).collect())
     });
     found.unwrap_or_default()
 }

@@ -80,7 +80,7 @@ pub fn format(category: &str, name: &str) -> Result<Option<String>> {
 /// Every tracepoint that programs can be put on, as category and name.
 pub fn events() -> Result<Vec<(String, String)>> {
     let text = read("available_events")?;
-    Ok(text
+    Ok(String::from_utf8_lossy(&text)
         .lines()
         .filter_map(|line| line.split_once(':'))
         .map(|(c, n)| (c.to_owned(), n.to_owned()))
@@ -88,14 +88,14 @@ pub fn events() -> Result<Vec<(String, String)>> {
 }
 
 /// The table of what the kernel's function tracer knows; `None` where it cannot be read.
-pub fn traced_functions() -> Option<String> {
+pub fn traced_functions() -> Option<Vec<u8>> {
     read("available_filter_functions").ok().filter(|text| !text.is_empty())
 }
 
-fn read(file: &str) -> Result<String> {
+fn read(file: &str) -> Result<Vec<u8>> {
     with(|tracefs| {
         let path = tracefs.join(file);
-        fs::read_to_string(&path).map_err(|e| {
+        fs::read(&path).map_err(|e| {
             Error::caused(ErrorKind::Precondition, format!("reading {}", path.display()), e)
                 .with_help("tracefs belongs to root: run as root, or use rt: or s:")
         })

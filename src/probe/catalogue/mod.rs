@@ -10,6 +10,7 @@
 //! **Invariants.** Nothing is attached or loaded here. What a table that cannot be read would have told is not
 //! guessed: a function is then attachable as far as is known.
 
+mod lines;
 mod symbols;
 
 use std::{
@@ -17,6 +18,7 @@ use std::{
     collections::{HashMap, HashSet},
     fmt, fs,
     rc::Rc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -24,6 +26,7 @@ use syscalls::Sysno;
 
 use self::symbols::{Ranges, Symbol};
 use super::{
+    btf,
     glob::matches,
     signature::{self, Signature},
     tracefs,
@@ -112,6 +115,9 @@ impl Function {
     }
 }
 
+/// The kernel's table of symbols.
+const KALLSYMS: &str = "/proc/kallsyms";
+
 /// The kernel's tables. What is read is kept, so a catalogue shows the modules of the time of its first question.
 #[derive(Debug, Default)]
 pub struct Catalogue {
@@ -134,12 +140,9 @@ impl Catalogue {
         Catalogue { only: Some(pattern.to_owned()), ..Catalogue::default() }
     }
 
-    fn keeps(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|pattern| matches(pattern, name))
-    }
-
     /// The kernel functions whose names match, in the order of the kernel's table.
     pub fn functions(&self, pattern: &str) -> Vec<Function> {
+        self.read_both();
         let found = self.symbols().iter().filter(|s| matches(pattern, &s.name));
         found.map(|s| self.function(s)).collect()
     }
@@ -198,10 +201,33 @@ impl Catalogue {
     }
 
     fn symbols(&self) -> &[Symbol] {
-        self.symbols.get_or_init(|| {
-            let table = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
-            symbols::parse(&table, |name| self.keeps(name) || symbols::is_mark(name))
-        })
+        self.symbols
+            .get_or_init(|| symbols::parse(&fs::read(KALLSYMS).unwrap_or_default(), self.only.as_deref()))
+    }
+
+    fn traced(&self) -> Option<&HashSet<String>> {
+        let read = || Some(symbols::traced(&tracefs::traced_functions()?, self.only.as_deref()));
+        self.traced.get_or_init(read).as_ref()
+    }
+
+    /// Reads the two large tables that tell of functions side by side: the kernel makes each name of them as it is
+    /// read, which is most of the time that finding takes.
+    fn read_both(&self) {
+        if self.symbols.get().is_some() || self.traced.get().is_some() {
+            return;
+        }
+        let only = self.only.as_deref();
+        let all = thread::scope(|scope| {
+            let read = || symbols::parse(&fs::read(KALLSYMS).unwrap_or_default(), only);
+            let symbols = scope.spawn(read);
+            self.traced();
+            if only.is_some() {
+                // Signatures are looked up next, on this thread: BTF is read while the other table is.
+                btf::vmlinux(|_| Some(()));
+            }
+            symbols.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        });
+        let _ = self.symbols.set(all);
     }
 
     fn function(&self, symbol: &Symbol) -> Function {
@@ -231,11 +257,7 @@ impl Catalogue {
         if blacklist.contains(name) || symbol.address.is_some_and(|a| ranges.blacklisted(a)) {
             return Some(Why::Blacklisted);
         }
-        let traced = self.traced.get_or_init(|| {
-            let table = tracefs::traced_functions()?;
-            Some(symbols::traced(&table, |name| self.keeps(name)))
-        });
-        if traced.as_ref().is_some_and(|traced| !traced.contains(name)) {
+        if self.traced().is_some_and(|traced| !traced.contains(name)) {
             return Some(Why::NoTrace);
         }
         (symbol.named_so > 1).then_some(Why::Duplicated(symbol.named_so))
@@ -264,18 +286,15 @@ pub(super) fn padded(name: &str) -> Option<&str> {
 
 /// The module that has a function of this name; `None` where the kernel itself has one, or nobody.
 pub(super) fn module_of(name: &str) -> Option<String> {
-    let table = fs::read_to_string("/proc/kallsyms").ok()?;
-    // Most lines are other symbols': they are not worth taking apart.
-    let mut named = table.lines().filter(|line| line.contains(name)).filter_map(symbols::symbol);
-    named.find(|s| s.name == name)?.module
+    symbols::named(&fs::read(KALLSYMS).ok()?, name)?.module
 }
 
 /// A catalogue whose tables are these texts.
 #[cfg(test)]
 pub(super) fn of_tables(kallsyms: &str, traced: Option<&str>, blacklist: &str) -> Catalogue {
     let catalogue = Catalogue::new();
-    let _ = catalogue.symbols.set(symbols::parse(kallsyms, |_| true));
-    let _ = catalogue.traced.set(traced.map(|t| symbols::traced(t, |_| true)));
+    let _ = catalogue.symbols.set(symbols::parse(kallsyms.as_bytes(), None));
+    let _ = catalogue.traced.set(traced.map(|t| symbols::traced(t.as_bytes(), None)));
     let _ = catalogue.blacklist.set(symbols::blacklist(blacklist));
     catalogue
 }

@@ -2,6 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::{
+    super::glob::matches,
+    lines::{lines_with, literal},
+};
+
 /// A symbol of the kernel's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {
@@ -13,14 +18,13 @@ pub struct Symbol {
     pub named_so: usize,
 }
 
-/// The symbols of text whose names are wanted, weak ones too, in a table as `/proc/kallsyms` has it.
-pub fn parse(kallsyms: &str, wanted: impl Fn(&str) -> bool) -> Vec<Symbol> {
-    // Most lines are not worth taking apart.
-    let lines = kallsyms.lines().filter(|line| {
-        let name = line.splitn(3, ' ').nth(2).and_then(|rest| rest.split('\t').next());
-        name.is_some_and(&wanted)
-    });
-    let mut symbols: Vec<Symbol> = lines.filter_map(symbol).collect();
+/// The symbols of text whose names match, and the marks beside them, weak ones too, in a table as `/proc/kallsyms` has
+/// it; all symbols without a pattern.
+pub fn parse(kallsyms: &[u8], only: Option<&str>) -> Vec<Symbol> {
+    let pieces = only.map_or(vec![""], |pattern| vec![literal(pattern), MARKED]);
+    let wanted =
+        |symbol: &Symbol| only.is_none_or(|pattern| matches(pattern, &symbol.name) || is_mark(&symbol.name));
+    let mut symbols: Vec<Symbol> = lines_with(kallsyms, &pieces).filter_map(symbol).filter(wanted).collect();
     let mut count: HashMap<&str, usize> = HashMap::with_capacity(symbols.len());
     for symbol in &symbols {
         *count.entry(&symbol.name).or_default() += 1;
@@ -53,10 +57,16 @@ pub fn symbol(line: &str) -> Option<Symbol> {
     })
 }
 
-/// The wanted names of `available_filter_functions`: what the kernel's function tracer knows.
-pub fn traced(text: &str, wanted: impl Fn(&str) -> bool) -> HashSet<String> {
-    let names = text.lines().filter_map(|line| line.split([' ', '\t']).next());
-    names.filter(|name| wanted(name)).map(str::to_owned).collect()
+/// The line of `/proc/kallsyms` that has this name.
+pub fn named(kallsyms: &[u8], name: &str) -> Option<Symbol> {
+    lines_with(kallsyms, &[name]).filter_map(symbol).find(|s| s.name == name)
+}
+
+/// The names of `available_filter_functions` that match, or all: what the kernel's function tracer knows.
+pub fn traced(text: &[u8], only: Option<&str>) -> HashSet<String> {
+    let lines = lines_with(text, &[only.map_or("", literal)]);
+    let names = lines.filter_map(|line| line.split([' ', '\t']).next());
+    names.filter(|name| only.is_none_or(|pattern| matches(pattern, name))).map(str::to_owned).collect()
 }
 
 /// The names of the kprobe blacklist of debugfs.
@@ -80,9 +90,12 @@ const SHUT: [(&str, &str); 3] = [
 
 const INIT: (&str, &str) = ("_sinittext", "_einittext");
 
+/// What stands in the name of each mark of these pieces.
+const MARKED: &str = "text";
+
 /// Whether a symbol may be one of the marks of these pieces.
-pub fn is_mark(name: &str) -> bool {
-    name.starts_with('_') && name.contains("text")
+fn is_mark(name: &str) -> bool {
+    name.starts_with('_') && name.contains(MARKED)
 }
 
 impl Ranges {

@@ -80,7 +80,7 @@ impl Probes {
         for many in ways(&group, retprobe) {
             let done = self.load(&group.hook, &group.plan, many).and_then(|mut loaded| {
                 let schemas = match many {
-                    Many::Multi => attach_at_once(&mut loaded, &mut group, retprobe)?,
+                    Many::Multi => attach_at_once(&mut loaded, &mut group, found, retprobe)?,
                     _ => attach_in_turn(&mut loaded, &mut group, many, found, refused, step),
                 };
                 Ok((loaded, schemas))
@@ -158,10 +158,19 @@ fn groups(found: &Found, keep: Option<&Keep>, refused: &mut Vec<Refusal>) -> Res
     Ok(groups)
 }
 
-fn attach_at_once(loaded: &mut Loaded, group: &mut Group, retprobe: bool) -> libbpf_rs::Result<Vec<Schema>> {
+fn attach_at_once(
+    loaded: &mut Loaded,
+    group: &mut Group,
+    found: &Found,
+    retprobe: bool,
+) -> libbpf_rs::Result<Vec<Schema>> {
     let symbols: Vec<String> = group.members.iter().map(|(spec, ..)| spec.target.clone()).collect();
+    let addresses: Option<Vec<u64>> = found.addresses(&symbols);
     let program = loaded.object.progs_mut().find(|p| p.name() == loaded.program);
-    let link = program.map(|p| attach::attach_multi(&p, &group.hook.how, symbols, retprobe)).transpose()?;
+    let how = &group.hook.how;
+    let link = program
+        .map(|p| attach::attach_multi(&p, how, symbols, addresses.as_deref(), retprobe))
+        .transpose()?;
     loaded.links.returns.extend(link);
     Ok(group.members.drain(..).map(|(.., schema)| schema).collect())
 }

@@ -13,15 +13,16 @@ use std::rc::Rc;
 struct Buffers {
     buffers: Vec<PerfEventArrayBuffer<MapData>>,
     seen: Rc<Seen>,
+    ring_size: usize,
 }
 
-/// Opens one a CPU, with so many pages.
-pub fn open<'a>(stage: &Stage<'a>, pages: usize) -> Result<Box<dyn Reader + 'a>> {
+/// Opens one a CPU.
+pub fn open<'a>(stage: &Stage<'a>) -> Result<Box<dyn Reader + 'a>> {
     let map = Map::PerfEventArray(MapData::from_fd(stage.array()?.as_fd().try_clone_to_owned()?)?);
     let mut array: PerfEventArray<MapData> = map.try_into()?;
     let cpus = aya::util::online_cpus().map_err(|(what, error)| anyhow::anyhow!("{what}: {error}"))?;
-    let buffers = cpus.into_iter().map(|cpu| array.open(cpu, Some(pages))).collect::<Result<_, _>>()?;
-    Ok(Box::new(Buffers { buffers, seen: Rc::clone(&stage.seen) }))
+    let buffers = cpus.into_iter().map(|cpu| array.open(cpu, Some(stage.pages))).collect::<Result<_, _>>()?;
+    Ok(Box::new(Buffers { buffers, seen: Rc::clone(&stage.seen), ring_size: stage.pages * 4096 }))
 }
 
 impl Reader for Buffers {
@@ -44,5 +45,8 @@ impl Reader for Buffers {
             });
         }
         Ok(())
+    }
+    fn ring_size(&self) -> usize {
+        self.ring_size
     }
 }

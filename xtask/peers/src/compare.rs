@@ -51,12 +51,18 @@ pub fn run(asked: &Asked) -> Result<Vec<Outcome>> {
 fn one_load(asked: &Asked, outcome: &mut Outcome, load: Load, round: usize) -> Result<()> {
     let scene = outcome.scene;
     let untraced = if scene.calls() { workload::untraced(asked.cpu)? } else { f64::NAN };
-    let emit = load.emit(scene.size, scene.timed(), workload::online()?);
+    let emit = load.emit(&scene, workload::online()?);
     let bench = load_object(outcome, &emit)?;
     let peers: Vec<(usize, &Peer)> = PEERS.iter().enumerate().filter(|(_, peer)| peer.load == load).collect();
     for turn in 0..peers.len() {
         let (which, peer) = peers[(round + turn) % peers.len()];
-        let stage = Stage { bench: &bench, emit, cpu: asked.cpu, seen: Rc::new(Seen::new(emit)) };
+        let stage = Stage {
+            bench: &bench,
+            emit,
+            cpu: asked.cpu,
+            pages: scene.pages(),
+            seen: Rc::new(Seen::new(emit)),
+        };
         let measured = round::measure(peer, &stage, &scene, asked.duration, untraced);
         outcome.rounds[which].push(measured.with_context(|| peer.name)?);
     }

@@ -18,20 +18,21 @@ struct Buffer {
     seen: Rc<Seen>,
     /// The slots of the array go with it.
     _array: MapHandle,
+    ring_size: usize,
 }
 
 /// A wake-up a record.
-pub fn default<'a>(stage: &Stage<'a>, pages: u32) -> Result<Box<dyn Reader + 'a>> {
+pub fn default<'a>(stage: &Stage<'a>) -> Result<Box<dyn Reader + 'a>> {
+    let pages = stage.pages as u64;
     open(stage, |array, context| {
         // SAFETY: the descriptor is open; the callbacks take such a context; there need be no options.
-        unsafe {
-            sys::perf_buffer__new(array, pages.into(), Some(sample), Some(lost), context, std::ptr::null())
-        }
+        unsafe { sys::perf_buffer__new(array, pages, Some(sample), Some(lost), context, std::ptr::null()) }
     })
 }
 
 /// A wake-up each quarter of a ring.
-pub fn tuned<'a>(stage: &Stage<'a>, pages: u32) -> Result<Box<dyn Reader + 'a>> {
+pub fn tuned<'a>(stage: &Stage<'a>) -> Result<Box<dyn Reader + 'a>> {
+    let pages = stage.pages as u64;
     let mut attr = sys::perf_event_attr {
         type_: sys::PERF_TYPE_SOFTWARE,
         size: size_of::<sys::perf_event_attr>() as u32,
@@ -40,18 +41,11 @@ pub fn tuned<'a>(stage: &Stage<'a>, pages: u32) -> Result<Box<dyn Reader + 'a>> 
         ..sys::perf_event_attr::default()
     };
     attr.set_watermark(1);
-    attr.__bindgen_anon_2.wakeup_watermark = pages * 4096 / 4;
+    attr.__bindgen_anon_2.wakeup_watermark = (pages * 4096 / 4) as u32;
     open(stage, |array, context| {
         // SAFETY: as above; the attributes are read before it returns.
         unsafe {
-            sys::perf_buffer__new_raw(
-                array,
-                pages.into(),
-                &raw mut attr,
-                Some(event),
-                context,
-                std::ptr::null(),
-            )
+            sys::perf_buffer__new_raw(array, pages, &raw mut attr, Some(event), context, std::ptr::null())
         }
     })
 }
@@ -63,7 +57,7 @@ fn open<'a>(
     let (array, seen) = (stage.array()?, Rc::clone(&stage.seen));
     let buffer = new(array.as_fd().as_raw_fd(), Rc::as_ptr(&seen).cast_mut().cast());
     match NonNull::new(buffer) {
-        Some(buffer) => Ok(Box::new(Buffer { buffer, seen, _array: array })),
+        Some(buffer) => Ok(Box::new(Buffer { buffer, seen, _array: array, ring_size: stage.pages * 4096 })),
         None => Err(std::io::Error::last_os_error().into()),
     }
 }
@@ -114,6 +108,10 @@ impl Reader for Buffer {
         let failed = unsafe { sys::perf_buffer__consume(self.buffer.as_ptr()) };
         ensure!(failed == 0, "perf_buffer__consume: {}", std::io::Error::from_raw_os_error(-failed));
         Ok(())
+    }
+
+    fn ring_size(&self) -> usize {
+        self.ring_size
     }
 }
 

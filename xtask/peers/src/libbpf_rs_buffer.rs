@@ -11,20 +11,26 @@ use std::time::Duration;
 struct Buffer {
     buffer: PerfBuffer<'static>,
     seen: Rc<Seen>,
+    ring_size: usize,
     /// The slots of the array go with it.
     _array: MapHandle,
 }
 
-/// Opens it, with rings of so many pages.
-pub fn open<'a>(stage: &Stage<'a>, pages: usize) -> Result<Box<dyn Reader + 'a>> {
+/// Opens it.
+pub fn open<'a>(stage: &Stage<'a>) -> Result<Box<dyn Reader + 'a>> {
     let array = stage.array()?;
     let (samples, losses) = (Rc::clone(&stage.seen), Rc::clone(&stage.seen));
     let buffer = PerfBufferBuilder::new(&array)
-        .pages(pages)
+        .pages(stage.pages)
         .sample_cb(move |_, raw: &[u8]| samples.bytes(raw))
         .lost_cb(move |_, lost| losses.told(lost))
         .build()?;
-    Ok(Box::new(Buffer { buffer, seen: Rc::clone(&stage.seen), _array: array }))
+    Ok(Box::new(Buffer {
+        buffer,
+        seen: Rc::clone(&stage.seen),
+        ring_size: stage.pages * 4096,
+        _array: array,
+    }))
 }
 
 impl Reader for Buffer {
@@ -35,5 +41,8 @@ impl Reader for Buffer {
 
     fn all(&mut self) -> Result<()> {
         Ok(self.buffer.consume()?)
+    }
+    fn ring_size(&self) -> usize {
+        self.ring_size
     }
 }

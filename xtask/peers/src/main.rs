@@ -67,13 +67,12 @@ fn peers(asked: &Asked) -> Result<ExitCode> {
         println!("{:#}", serde_json::json!({ "load": load(), "scenes": scenes, "targets": targets }));
     } else {
         println!(
-            "events of 16 bytes made on CPU {}; {} rounds of {:?}, medians; rings of {} pages but where said; in each \
+            "events of 16 bytes made on CPU {}; {} rounds of {:?}, medians; rings of 256 pages, of 64 where reading alone is timed; in each \
              round a load of the object for all with one event a record, one for the gathered, and one for each \
              ringbuf; all events accounted for; load {}",
             asked.cpu,
             asked.rounds,
             asked.duration,
-            peer::PAGES,
             load(),
         );
         outcomes.iter().for_each(table::print);

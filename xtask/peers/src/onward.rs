@@ -15,11 +15,43 @@ const PERF_SAMPLE: u32 = 9;
 const PERF_LOST: u32 = 2;
 const PERF_LOST_SAMPLES: u32 = 13;
 
-/// Who writes, and what.
-const WRITERS: [&str; 6] =
-    ["tracer text", "tracer json", "tracer raw", "tracer record", "bpftrace printf", "perf record"];
-const BPFTRACE: usize = 4;
-const PERF: usize = 5;
+/// Who writes, and what; the tracer's first.
+const WRITERS: [Writes; 7] = [
+    Writes::Run("tracer text", &["-f", "text"]),
+    Writes::Run("tracer text, 8 gathered", &["-f", "text", "--gather", "8"]),
+    Writes::Run("tracer json", &["-f", "json"]),
+    Writes::Run("tracer raw", &["-f", "raw"]),
+    Writes::Record,
+    Writes::Bpftrace,
+    Writes::Perf,
+];
+const TEXT: usize = 0;
+const RECORD: usize = 4;
+const BPFTRACE: usize = 5;
+const PERF: usize = 6;
+
+/// A program, and how it writes.
+enum Writes {
+    /// `tracer run` with options; its name in the table.
+    Run(&'static str, &'static [&'static str]),
+    /// `tracer record`
+    Record,
+    /// bpftrace's printf
+    Bpftrace,
+    /// `perf record`
+    Perf,
+}
+
+impl Writes {
+    fn name(&self) -> &'static str {
+        match self {
+            Writes::Run(name, _) => name,
+            Writes::Record => "tracer record",
+            Writes::Bpftrace => "bpftrace printf",
+            Writes::Perf => "perf record",
+        }
+    }
+}
 
 /// One round of one of them.
 #[derive(Clone, Copy)]
@@ -64,15 +96,15 @@ pub fn run(tracer: &Path, asked: &Asked) -> Result<()> {
         median(rounds[which].iter().zip(&rounds[other]).map(|(a, b)| a.rate() / b.rate()))
     };
     let targets = [
-        Target::at_least("text to a file, events/s to bpftrace", 12.0, to(0, BPFTRACE)),
-        Target::at_least("text to a file, events/s to perf record", 1.5, to(0, PERF)),
-        Target::at_least("a recording, events/s to perf record", 1.5, to(3, PERF)),
+        Target::at_least("text to a file, events/s to bpftrace", 12.0, to(TEXT, BPFTRACE)),
+        Target::at_least("text to a file, events/s to perf record", 1.5, to(TEXT, PERF)),
+        Target::at_least("a recording, events/s to perf record", 1.5, to(RECORD, PERF)),
     ];
     if asked.json {
-        let line = |(name, its): (&&str, &Vec<Round>)| {
+        let line = |(writes, its): (&Writes, &Vec<Round>)| {
             let of = |value: fn(&Round) -> f64| median(its.iter().map(value));
             json!({
-                "writer": name,
+                "writer": writes.name(),
                 "events_per_second": of(Round::rate),
                 "ns_per_write": of(|r| r.ns),
                 "calls": of(|r| r.calls as f64),
@@ -96,20 +128,20 @@ pub fn run(tracer: &Path, asked: &Asked) -> Result<()> {
         crate::load(),
     );
     println!(
-        "{:<18} {:>10} {:>9} {:>8} {:>9} {:>12} {:>10}",
+        "{:<24} {:>10} {:>9} {:>8} {:>9} {:>12} {:>10}",
         "writer", "events/s", "ns/write", "lost %", "untold %", "bytes/event", "text/this"
     );
     for (which, its) in rounds.iter().enumerate() {
         let of = |value: fn(&Round) -> f64| median(its.iter().map(value));
         println!(
-            "{:<18} {:>10.0} {:>9.0} {:>8.2} {:>9.2} {:>12.0} {:>10.2}",
-            WRITERS[which],
+            "{:<24} {:>10.0} {:>9.0} {:>8.2} {:>9.2} {:>12.0} {:>10.2}",
+            WRITERS[which].name(),
             of(Round::rate),
             of(|r| r.ns),
             of(|r| 100.0 * r.lost as f64 / r.calls as f64),
             of(|r| 100.0 * r.untold() as f64 / r.calls as f64),
             of(|r| r.bytes as f64 / r.events.max(1) as f64),
-            to(0, which),
+            to(TEXT, which),
         );
     }
     targets::print(&targets);
@@ -117,12 +149,13 @@ pub fn run(tracer: &Path, asked: &Asked) -> Result<()> {
 }
 
 fn measure(stage: &Stage<'_>) -> Result<Vec<Vec<Round>>> {
-    let mut all = WRITERS.map(|_| Vec::new()).to_vec();
+    let mut all = vec![Vec::new(); WRITERS.len()];
     for round in 0..stage.asked.rounds {
         for turn in 0..WRITERS.len() {
             let which = (round + turn) % WRITERS.len();
-            let measured =
-                stage.round(which).with_context(|| format!("{}, round {round}", WRITERS[which]))?;
+            let measured = stage
+                .round(&WRITERS[which])
+                .with_context(|| format!("{}, round {round}", WRITERS[which].name()))?;
             all[which].push(measured);
         }
     }
@@ -130,13 +163,18 @@ fn measure(stage: &Stage<'_>) -> Result<Vec<Vec<Round>>> {
 }
 
 impl Stage<'_> {
-    fn round(&self, which: usize) -> Result<Round> {
+    fn round(&self, which: &Writes) -> Result<Round> {
         let file = self.scratch.join("output");
         let _ = std::fs::remove_file(&file);
         let output = file.to_str().context("a path of plain characters")?;
         let spec = "s:write";
         let tool = match which {
-            BPFTRACE => {
+            Writes::Run(_, words) => {
+                let words = [&["run", "-o", output, spec], *words].concat();
+                Tool::tracer(self.tracer, &words, &self.scratch)?
+            }
+            Writes::Record => Tool::tracer(self.tracer, &["record", "-o", output, spec], &self.scratch)?,
+            Writes::Bpftrace => {
                 let me = std::process::id();
                 let probe = format!(
                     "tracepoint:syscalls:sys_enter_write /pid == {me}/ \
@@ -144,12 +182,7 @@ impl Stage<'_> {
                 );
                 Tool::bpftrace(&probe, &["-o", output], &self.scratch)?
             }
-            PERF => Tool::perf("syscalls:sys_enter_write", &file, &self.scratch)?,
-            3 => Tool::tracer(self.tracer, &["record", "-o", output, spec], &self.scratch)?,
-            _ => {
-                let format = ["text", "json", "raw"][which];
-                Tool::tracer(self.tracer, &["run", "-f", format, "-o", output, spec], &self.scratch)?
-            }
+            Writes::Perf => Tool::perf("syscalls:sys_enter_write", &file, &self.scratch)?,
         };
         let writer = Writer::start(self.asked.cpu, b"x")?;
         std::thread::sleep(self.asked.duration);
@@ -160,11 +193,15 @@ impl Stage<'_> {
             |is: fn(&[u8]) -> bool| bytes.split(|b| *b == b'\n').filter(|line| is(line)).count() as u64;
         let (books, missing) = told(&said);
         let (events, lost) = match which {
-            0 => (lines(|line| !line.is_empty() && !line.starts_with(b"-- ")), missing),
-            1 => (lines(|line| line.starts_with(b"{\"type\":\"event\"")), missing),
+            Writes::Run(_, ["-f", "text", ..]) => {
+                (lines(|line| !line.is_empty() && !line.starts_with(b"-- ")), missing)
+            }
+            Writes::Run(_, ["-f", "json"]) => {
+                (lines(|line| line.starts_with(b"{\"type\":\"event\"")), missing)
+            }
             // Nobody else reads it: by its own books.
-            2 => (books, missing),
-            BPFTRACE => {
+            Writes::Run(..) => (books, missing),
+            Writes::Bpftrace => {
                 let said_in_file = String::from_utf8_lossy(&bytes);
                 let lost = |text: &str| -> u64 { text.lines().filter_map(bpftrace_lost).sum() };
                 (
@@ -172,9 +209,9 @@ impl Stage<'_> {
                     lost(&said_in_file) + lost(&said),
                 )
             }
-            _ => perf_data(&bytes).context("the file is no perf.data")?,
+            Writes::Record | Writes::Perf => perf_data(&bytes).context("the file is no perf.data")?,
         };
-        if which < BPFTRACE {
+        if matches!(which, Writes::Run(..) | Writes::Record) {
             ensure!(
                 events + missing == written.calls && books == events,
                 "{} calls, {events} events in the file, {books} told, {missing} told as missing\n{said}",

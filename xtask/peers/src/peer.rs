@@ -1,12 +1,10 @@
 //! The readers that are compared, and what they have in common.
 
 use crate::round::Stage;
+use crate::scene::Scene;
 use crate::{aya, libbpf, libbpf_rs_buffer, ours, plain, ringbuf};
 use anyhow::Result;
 use tracer::probe::bench::{Emit, RingbufOptions};
-
-/// Pages of each ring, but where a reader's own habit is meant.
-pub const PAGES: usize = 256;
 
 /// An open reader; the rings go with it.
 pub trait Reader {
@@ -17,9 +15,7 @@ pub trait Reader {
     fn all(&mut self) -> Result<()>;
 
     /// Bytes of each ring.
-    fn ring_size(&self) -> usize {
-        PAGES * 4096
-    }
+    fn ring_size(&self) -> usize;
 }
 
 /// A reader to be opened.
@@ -49,13 +45,13 @@ impl Load {
     /// All; the readers of one share each round's load.
     pub const ALL: [Load; 4] = [Load::Single, Load::Gathered, Load::Ringbuf, Load::TunedRingbuf];
 
-    /// What the programs put out, of events of so many bytes.
-    pub fn emit(self, size: usize, timed: bool, cpus: usize) -> Emit {
-        let whole = (PAGES * 4096 * cpus.max(1)).next_power_of_two();
+    /// What the programs put out in a scene, with a ringbuf as large as the rings of so many CPUs together.
+    pub fn emit(self, scene: &Scene, cpus: usize) -> Emit {
+        let whole = (scene.pages() * 4096 * cpus.max(1)).next_power_of_two();
         let ringbuf = |wake_at| Some(RingbufOptions { size: whole, wake_at });
         Emit {
-            size,
-            timed,
+            size: scene.size,
+            timed: scene.timed(),
             gather: if self == Load::Gathered { 8 } else { 1 },
             ringbuf: match self {
                 Load::Single | Load::Gathered => None,
@@ -71,7 +67,7 @@ pub const OURS: &str = "ours, default options";
 /// Ours, with gathering.
 pub const GATHERED: &str = "ours, 8 events gathered";
 /// The loop of 2015, with rings as large as ours.
-pub const PLAIN: &str = "2015 sample's manner, 256 pages";
+pub const PLAIN: &str = "2015 sample's manner";
 /// libbpf's, as its documentation has it.
 pub const LIBBPF: &str = "libbpf, default";
 /// libbpf's, at its best.
@@ -84,12 +80,12 @@ pub const AYA: &str = "aya 0.14 PerfEventArray";
 /// The readers: ours first, then what it is compared with.
 pub const PEERS: [Peer; 10] = [
     Peer { name: OURS, load: Load::Single, open: ours::open },
-    Peer { name: PLAIN, load: Load::Single, open: |at| plain::open(at, PAGES) },
+    Peer { name: PLAIN, load: Load::Single, open: |at| plain::open(at, at.pages) },
     Peer { name: "2015 sample's manner, its 8 pages", load: Load::Single, open: |at| plain::open(at, 8) },
-    Peer { name: TUNED, load: Load::Single, open: |at| libbpf::tuned(at, PAGES as u32) },
-    Peer { name: LIBBPF, load: Load::Single, open: |at| libbpf::default(at, PAGES as u32) },
-    Peer { name: LIBBPF_RS, load: Load::Single, open: |at| libbpf_rs_buffer::open(at, PAGES) },
-    Peer { name: AYA, load: Load::Single, open: |at| aya::open(at, PAGES) },
+    Peer { name: TUNED, load: Load::Single, open: libbpf::tuned },
+    Peer { name: LIBBPF, load: Load::Single, open: libbpf::default },
+    Peer { name: LIBBPF_RS, load: Load::Single, open: libbpf_rs_buffer::open },
+    Peer { name: AYA, load: Load::Single, open: aya::open },
     Peer { name: GATHERED, load: Load::Gathered, open: ours::open },
     Peer { name: "BPF ringbuf, default", load: Load::Ringbuf, open: ringbuf::open },
     Peer { name: "BPF ringbuf, woken by a quarter", load: Load::TunedRingbuf, open: ringbuf::open },

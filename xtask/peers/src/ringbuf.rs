@@ -12,13 +12,14 @@ use tracer::probe::bench::RingbufReader;
 struct Ringbuf<'a> {
     reader: RingbufReader<'a>,
     seen: Rc<Seen>,
+    ring_size: usize,
 }
 
 /// Opens it.
 pub fn open<'a>(stage: &Stage<'a>) -> Result<Box<dyn Reader + 'a>> {
     let seen = Rc::clone(&stage.seen);
     let reader = stage.bench.ringbuf(move |raw| seen.bytes(raw))?;
-    Ok(Box::new(Ringbuf { reader, seen: Rc::clone(&stage.seen) }))
+    Ok(Box::new(Ringbuf { reader, seen: Rc::clone(&stage.seen), ring_size: stage.pages * 4096 }))
 }
 
 impl Reader for Ringbuf<'_> {
@@ -32,5 +33,8 @@ impl Reader for Ringbuf<'_> {
     fn all(&mut self) -> Result<()> {
         self.reader.drain();
         Ok(())
+    }
+    fn ring_size(&self) -> usize {
+        self.ring_size
     }
 }

@@ -49,6 +49,11 @@ impl Scene {
         matches!(self.workload, Workload::Live | Workload::Paced(_))
     }
 
+    /// Pages of each ring. Where only reading is timed, so few that what is read is still in a cache.
+    pub fn pages(&self) -> usize {
+        if self.workload == Workload::Drain { 64 } else { 256 }
+    }
+
     /// Whether events carry their time.
     pub fn timed(&self) -> bool {
         matches!(self.workload, Workload::Paced(_))

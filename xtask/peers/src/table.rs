@@ -56,7 +56,7 @@ fn columns(workload: Workload) -> Vec<Column> {
         }
         Workload::Drain => {
             vec![
-                column("ns/record", 2, Of::Round(|r| r.drain)),
+                column("ns/event", 2, Of::Round(|r| r.drain)),
                 column("ours/this", 2, Of::Ratio(|r| r.drain)),
             ]
         }
@@ -70,7 +70,9 @@ fn title(outcome: &Outcome) -> String {
         Workload::Live => format!("live: write(2) of one byte, a call after the other; {}", outcome.attached),
         Workload::Paced(rate) => format!("paced: {rate} writes a second; {}", outcome.attached),
         Workload::Burst => format!("burst: {size}-byte events by test-run"),
-        Workload::Drain => format!("drain: {size}-byte events, reading alone is timed"),
+        Workload::Drain => {
+            format!("drain: {size}-byte events, reading alone is timed, on the CPU that filled the ring")
+        }
     }
 }
 

@@ -51,9 +51,10 @@ fn of_scene(outcome: &Outcome) -> Vec<Target> {
             target("burst, events lost", AtMost(0.0), at(OURS, |r| r.lost as f64)),
             target("burst, 8 gathered, M events/s", AtLeast(20.0), at(GATHERED, |r| rate(r) / 1e6)),
         ],
-        Scene { workload: Workload::Drain, size: 16 } => {
-            vec![target("drain of 16 bytes, ns a record to libbpf", AtMost(0.6), to(LIBBPF, |r| r.drain))]
-        }
+        Scene { workload: Workload::Drain, size: 16 } => vec![
+            target("drain of 16 bytes, ns an event to libbpf", AtMost(0.6), to(LIBBPF, |r| r.drain)),
+            target("the same, to libbpf tuned", AtMost(0.6), to(TUNED, |r| r.drain)),
+        ],
         Scene { workload: Workload::Drain, .. } => Vec::new(),
     }
 }

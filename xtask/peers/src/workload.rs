@@ -93,10 +93,14 @@ pub fn untraced(cpu: u32) -> Result<f64> {
     Ok(writer.stop().ns())
 }
 
-/// Runs `job` on this thread, bound to `cpu` from now on.
+/// Runs `job` on this thread, bound to `cpu` meanwhile.
 pub fn on_cpu<R>(cpu: u32, job: impl FnOnce() -> Result<R>) -> Result<R> {
+    let this = Pid::from_raw(0);
+    let before = sched_getaffinity(this)?;
     pin(cpu)?;
-    job()
+    let done = job();
+    sched_setaffinity(this, &before)?;
+    done
 }
 
 fn pin(cpu: u32) -> Result<()> {
