@@ -330,7 +330,7 @@ fn gotcha_15_keys_of_perfs_json_stay_perfs() {
     let mut schema = WRITE.clone();
     for (field, name) in schema.fields.iter_mut().zip(["pid", "comm", "cpu", "timestamp", "callchain"]) {
         field.name = name.into();
-        field.kind = if field.kind == Kind::Pointer { Kind::Unsigned(8) } else { field.kind.clone() };
+        field.kind = if field.kind == Kind::Pointer { Kind::Unsigned(8) } else { field.kind };
     }
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.data");
