@@ -5,6 +5,8 @@ mod event_decode;
 mod event_order; // raw bytes by their schema, wrapped anywhere or too short
 mod foreign_event; // what foreign programs emit: bitfields, arrays, and what is not known
 #[cfg(feature = "perf-data")]
+mod perf_data_gotchas; // what breaks perf, each by a test of its own
+#[cfg(feature = "perf-data")]
 mod perf_data_read; // recordings read, whole and broken
 #[cfg(feature = "perf-data")]
 mod perf_data_write; // recordings that the writer made, judged by perf

@@ -88,8 +88,7 @@ fn options(args: &Record, ready: &Ready) -> perf_data::Options {
         keep: args.keep.map(|keep| keep as usize),
         follows: false,
         command_line: std::env::args_os().map(|word| word.as_bytes().to_vec()).collect(),
-        types: probe::types(&programs),
-        programs,
+        features: perf_data::features_of(&programs, &probe::types(&programs)),
     }
 }
 

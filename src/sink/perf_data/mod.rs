@@ -19,6 +19,7 @@
 
 mod files;
 mod host;
+#[cfg(feature = "probe")]
 mod programs;
 mod recording;
 mod rounds;
@@ -31,6 +32,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "probe")]
+pub use self::programs::features_of;
 pub use self::snapshots::{Held, Snapshots};
 use self::{files::Files, recording::Recording};
 use super::{Counts, Header, Note, Outlet, Sink, StreamSink, Transform, outlet};
@@ -38,8 +41,7 @@ use crate::{
     Result,
     event::{Event, Gap},
     ledger::Report,
-    perf_data::{Endian, write::Compressor},
-    probe::ProgramFacts,
+    perf_data::{Endian, Feature, write::Compressor},
     ring::TaskRecord,
 };
 
@@ -54,10 +56,8 @@ pub struct Options {
     pub follows: bool,
     /// What was typed, for the header.
     pub command_line: Vec<Vec<u8>>,
-    /// Our programs, for the header ([`Probes::facts`](crate::probe::Probes::facts)).
-    pub programs: Vec<ProgramFacts>,
-    /// Their types ([`probe::types`](crate::probe::types)).
-    pub types: Vec<(u32, Vec<u8>)>,
+    /// What else the header is to say, such as of our programs.
+    pub features: Vec<Feature>,
 }
 
 /// Batches of 64 KiB that wait for the disk.

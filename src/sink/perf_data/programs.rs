@@ -19,8 +19,8 @@ const LINES: u64 = 6;
 const LINE_ADDRESSES: u64 = 7;
 const TAGS: u64 = 8;
 
-/// `BPF_PROG_INFO` and `BPF_BTF`, where there is something to be said.
-pub fn features(programs: &[ProgramFacts], types: &[(u32, Vec<u8>)]) -> Vec<Feature> {
+/// `BPF_PROG_INFO` and `BPF_BTF` of programs and their types, where there is something to be said.
+pub fn features_of(programs: &[ProgramFacts], types: &[(u32, Vec<u8>)]) -> Vec<Feature> {
     let mut all = Vec::new();
     if !programs.is_empty() {
         all.push(Feature::BpfPrograms(programs.iter().map(program).collect()));

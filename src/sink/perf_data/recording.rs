@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use nix::time::{ClockId, clock_gettime};
 
-use super::{Options, host, programs, rounds::Rounds, tasks::Tasks};
+use super::{Options, host, rounds::Rounds, tasks::Tasks};
 use crate::{
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
@@ -44,8 +44,8 @@ pub struct Recording {
     seekable: bool,
     command_line: Vec<Vec<u8>>,
     compress: Option<i32>,
-    /// What is said of our programs.
-    programs: Vec<Feature>,
+    /// What else is said of the host and its programs.
+    features: Vec<Feature>,
     /// The type of an event is this and its probe's number.
     types: u16,
     /// Of each kind of event, whether it opens with our own head.
@@ -74,7 +74,7 @@ impl Recording {
             seekable,
             command_line: options.command_line.clone(),
             compress: options.compress,
-            programs: programs::features(&options.programs, &options.types),
+            features: options.features.clone(),
             types: TYPES,
             headed: Vec::new(),
             sample_type: SampleHead::SAMPLE_TYPE,
@@ -126,7 +126,7 @@ impl Recording {
             features.push(Feature::CommandLine(self.command_line.clone()));
         }
         features.extend(self.compress.map(Compressor::feature));
-        features.extend(self.programs.iter().cloned());
+        features.extend(self.features.iter().cloned());
         features.extend(host::features());
         Opening { endian: ENDIAN, events, features }
     }
