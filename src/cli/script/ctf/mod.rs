@@ -94,7 +94,7 @@ impl Ctf {
         self.events.resize_with(info.events.all().len().max(self.events.len()), || None);
         for (index, event) in self.events.iter_mut().enumerate() {
             if event.is_none()
-                && let Some((known, _)) = catalogue.get(info, index)
+                && let Some(known) = catalogue.get(info, index)
             {
                 let shape = Shape::new(known);
                 let class = class(&known.name, &shape);
