@@ -45,7 +45,7 @@ pub fn file<W: Write + Seek>(reader: Reader<'_>, to: W, formats: Formats<'_>) ->
 ///
 /// # Errors
 ///
-/// As of [`file`].
+/// As of [`file()`].
 pub fn pipe<W: Write>(reader: Reader<'_>, to: W, formats: Formats<'_>) -> Result<Told> {
     let mut to = Some(to);
     rewrite(reader, formats, |opening| {
