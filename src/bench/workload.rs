@@ -105,7 +105,8 @@ fn produce(cpu: CpuSet, null: File, call: Call, rate: Option<u32>, stop: &Atomic
 fn make(rate: Option<u32>, stop: &AtomicBool, mut call: impl FnMut() -> bool) -> Made {
     let (started, cpu_started) = (Instant::now(), thread_cpu());
     let mut calls = 0;
-    while !stop.load(Ordering::Relaxed) {
+    // Once at least: a busy machine may start the thread when its time is up.
+    loop {
         match rate {
             None => (0..ROUND).for_each(|_| calls += u64::from(call())),
             // Awake all the time, as a sleep of 50 us takes 100.
@@ -113,6 +114,9 @@ fn make(rate: Option<u32>, stop: &AtomicBool, mut call: impl FnMut() -> bool) ->
                 calls += u64::from(call());
             }
             Some(_) => std::hint::spin_loop(),
+        }
+        if stop.load(Ordering::Relaxed) {
+            break;
         }
     }
     Made { calls, cpu_time: thread_cpu() - cpu_started }

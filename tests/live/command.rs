@@ -82,7 +82,7 @@ fn it_is_asked_to_end_when_the_limit_is_first(ctx: &Context) -> Outcome {
 /// From its first instruction, and all that it starts.
 fn it_is_traced_with_its_children(ctx: &Context) -> Outcome {
     let dd = |count: u32| format!("dd if=/dev/zero of=/dev/null bs=1 count={count} status=none");
-    let script = format!("{}; ({} & {}); sh -c '{}'; wait", dd(10), dd(20), dd(30), dd(40));
+    let script = format!("{}; ({} & {}; wait); sh -c '{}'", dd(10), dd(20), dd(30), dd(40));
     let ran = run(ctx, &["rt:sched_process_exec", "s:write", "--", "sh", "-c", &script])?;
     let trace = Trace::read(&ran.stdout)?;
     trace.sound()?;

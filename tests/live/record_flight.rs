@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     Test::new("record_flight::two_snapshots_by_a_signal", two_snapshots_by_a_signal),
-    Test::new("record_flight::a_window_of_time", a_window_of_time),
+    Test::new("record_flight::a_window_of_time", a_window_of_time).on_host(),
     Test::new("record_flight::a_trigger", a_trigger),
     Test::new("record_flight::the_failure_of_the_command", the_failure_of_the_command),
     Test::new("record_flight::what_cannot_be", what_cannot_be),
@@ -126,10 +126,11 @@ fn two_snapshots_by_a_signal(ctx: &Context) -> Outcome {
 fn a_window_of_time(ctx: &Context) -> Outcome {
     let (file, path) = scratch(ctx);
     let dd = |count| format!("dd if=/dev/zero of=/dev/null bs={count} count=20 status=none");
-    let script = format!("{}; sleep 3; {}; exec sleep 60", dd(111), dd(222));
+    let done = ctx.scratch.join("done");
+    let script = format!("{}; sleep 3; {}; : > '{}'; exec sleep 60", dd(111), dd(222), done.display());
     let words = ["record", "-o", &path, "--flight", "2s", SPEC, "--", "sh", "-c", &script];
     let mut tracer = ctx.tracer(words).start()?;
-    std::thread::sleep(Duration::from_secs(4));
+    tracer.until("both have written", |_| done.exists())?;
     snapshot(&mut tracer, 1)?;
     tracer.signal(Signal::SIGINT)?;
     let ran = tracer.finish()?;

@@ -60,7 +60,7 @@ fn told(text: &str, pipe: bool) -> Vec<(u64, u64, u64)> {
 
 /// What a header says of the recording, and not of the file or of the BPF programs whose functions perf names by BTF.
 fn facts(text: &str) -> Vec<&str> {
-    const OTHERS: [&str; 8] = [
+    const OTHERS: [&str; 9] = [
         "# captured on",
         "# header version",
         "# data offset",
@@ -68,6 +68,7 @@ fn facts(text: &str) -> Vec<&str> {
         "# feat offset",
         "# missing features",
         "# bpf_prog_info",
+        "# \tsub_prog",
         "# ====",
     ];
     let told = |line: &&str| !OTHERS.iter().any(|other| line.starts_with(other)) && line.trim_end() != "#";

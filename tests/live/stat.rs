@@ -287,7 +287,7 @@ fn three_threads_on_one_cpu(ctx: &Context) -> Outcome {
     let turns = TURNS.to_string();
     let threads = program::args(&["threads", "3", &turns]);
     let each =
-        Stat::run(ctx, &[&[&spec, "--by", "arg0", "--hist", "arg1", "--", &me], &threads[..]].concat())?;
+        Stat::run(ctx, &[&[&spec, "--by", "arg0", "--hist", "arg1:u64", "--", &me], &threads[..]].concat())?;
     each.sound();
     assert_eq!(each.lines.len(), 3, "{}", each.ran);
     for line in &each.lines {
@@ -296,7 +296,7 @@ fn three_threads_on_one_cpu(ctx: &Context) -> Outcome {
         assert_eq!(sum, (min + max) * TURNS / 2, "{}", each.ran);
     }
     // One key that all share.
-    let all = Stat::run(ctx, &[&[&spec, "--hist", "arg1", "--", &me], &threads[..]].concat())?;
+    let all = Stat::run(ctx, &[&[&spec, "--hist", "arg1:u64", "--", &me], &threads[..]].concat())?;
     all.sound();
     let line = &all.lines[0];
     assert_eq!((&line["count"], &line["values"]), (&(3 * TURNS).into(), &(3 * TURNS).into()), "{}", all.ran);

@@ -34,6 +34,8 @@ fn an_emptied_slot_is_named(ctx: &Context) -> Outcome {
             .succeed()
     };
     dd("count=100")?;
+    // The wake rule follows the rate, and a change of it writes the slot anew: a theft just before one is undone by it.
+    std::thread::sleep(std::time::Duration::from_secs(1));
     let array = MapHandle::from_map_id(array_of(tracer.pid())?)?;
     array.delete(&1u32.to_ne_bytes())?;
     dd("count=50")?;
