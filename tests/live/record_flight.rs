@@ -105,7 +105,8 @@ fn two_snapshots_by_a_signal(ctx: &Context) -> Outcome {
                 _ => {}
             }
         }
-        assert!(events(&lines).count() > 500, "snapshot {n}: {ran}");
+        // The last is taken right behind the one before it.
+        assert!(n == 3 || events(&lines).count() > 100, "snapshot {n}: {ran}");
     }
     // The ledger has what was overwritten behind the last one too.
     let said = |text: &str, before: &str| -> u64 {
