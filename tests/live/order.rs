@@ -24,8 +24,13 @@ fn two_cpus_by_time(ctx: &Context) -> Outcome {
         trace.sound()?;
         // A trampoline's program does not run where the same is preempted on that CPU: the kernel counts those calls.
         let missed: u64 = trace.footer.probes.iter().filter_map(|probe| probe.recursion_misses).sum();
-        let told = trace.events().count() as u64 + missed;
-        assert_eq!((told, trace.footer.missing), (2 * WRITES, 0), "--order {order}: {missed} missed");
+        // Among them are those of other processes.
+        let told = trace.events().count() as u64;
+        assert!(
+            told <= 2 * WRITES && told + missed >= 2 * WRITES,
+            "--order {order}: {told}, {missed} missed"
+        );
+        assert_eq!(trace.footer.missing, 0, "--order {order}");
         let mut last = std::collections::HashMap::new();
         for event in trace.events() {
             let stream = if order == "cpu" { event.cpu } else { 0 };
