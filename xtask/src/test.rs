@@ -20,7 +20,7 @@ struct Options {
 
 impl Options {
     fn read(args: &[String]) -> Result<Self> {
-        let mut options = Self { quick: false, only: Vec::new(), without: Vec::new(), fuzz_seconds: 60 };
+        let mut options = Self { quick: false, only: Vec::new(), without: Vec::new(), fuzz_seconds: 30 };
         let mut args = args.iter();
         while let Some(arg) = args.next() {
             let mut value = || args.next().cloned().with_context(|| format!("{arg} takes a value"));
