@@ -180,7 +180,8 @@ fn two_cpus_in_order_and_compressed(ctx: &Context) -> Outcome {
             )
         })
         .collect();
-    let script = format!("{} wait", loops.join(" "));
+    // At the end passes read all that is there, however busy the machine was before.
+    let script = format!("{} wait; sleep 1", loops.join(" "));
     for flags in
         [&["-m", "4M", SPEC][..], &["-m", "4M", "-z", SPEC], &["-m", "4M", "-z9", "--gather", "8", SPEC]]
     {
@@ -195,8 +196,7 @@ fn two_cpus_in_order_and_compressed(ctx: &Context) -> Outcome {
         assert!(!err.contains("out of order"), "{err}");
         let (out, _) = perf(ctx, &["script", "-D"], &file)?;
         let rounds = out.lines().filter(|l| l.contains("FINISHED_ROUND")).count();
-        // How many depends on how busy the machine is: one stands behind a pass that read all.
-        assert!(rounds > 0, "no round was ever finished");
+        assert!(rounds > 2, "{rounds} rounds");
     }
     Ok(())
 }
