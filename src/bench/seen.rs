@@ -5,6 +5,7 @@ use hdrhistogram::Histogram;
 use crate::{
     probe::bench::{Bench, Emit},
     record::Body,
+    sink::Clock,
 };
 
 /// How many records share one look at the clock.
@@ -58,7 +59,7 @@ impl Seen {
             return;
         }
         if self.records.is_multiple_of(LOOK) {
-            self.now = monotonic();
+            self.now = Clock::monotonic_now();
         }
         self.records += 1;
         let stride = self.emit.stride();
@@ -78,7 +79,7 @@ impl Seen {
     /// Forgets what the clock said: the reader has slept.
     pub(super) fn woke(&mut self) {
         self.waits += 1;
-        self.now = monotonic();
+        self.now = Clock::monotonic_now();
     }
 }
 
@@ -88,9 +89,4 @@ pub(super) const MARKER: usize = 4;
 /// The raw size that the kernel makes of so many bytes: 4 mod 8 (`perf_prepare_sample`, kernel/events/core.c).
 fn padded(bytes: usize) -> usize {
     (bytes + 4).next_multiple_of(8) - 4
-}
-
-fn monotonic() -> u64 {
-    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }

@@ -81,9 +81,7 @@ fn captured(spec: &Spec, hook: &Hook, wanted: impl Fn(&Source) -> Wanted) -> Res
     let mut fields = Vec::with_capacity(asked.len());
     for (name, choice, by_name) in asked {
         fields.push(match choice {
-            Choice::Head { offset, kind } => {
-                Field { name, type_name: "".into(), kind, show: Show::Plain, offset, fault: None }
-            }
+            Choice::Head { offset, kind } => Field::new(&name, "", kind, offset),
             Choice::Fetched(Wanted { fetch, kind, show, type_name }) => {
                 let (offset, fault) = match plan.add(fetch) {
                     Ok(places) => places,

@@ -55,6 +55,14 @@ pub struct Field {
     pub fault: Option<(u32, u8)>,
 }
 
+impl Field {
+    /// A field that is shown as its kind says, and can always be read.
+    pub fn new(name: &str, type_name: &str, kind: Kind, offset: u32) -> Field {
+        let (name, type_name) = (name.to_owned(), type_name.to_owned());
+        Field { name, type_name, kind, show: Show::Plain, offset, fault: None }
+    }
+}
+
 /// How a field's bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -2,11 +2,11 @@
 
 use std::{ops::ControlFlow, time::Duration};
 
-use super::{Session, host, take::take};
+use super::{Session, take::take};
 use crate::{
     Error, Result,
     ring::{self, Snapshot, Stats},
-    sink::{Count, Sink},
+    sink::{Clock, Count, Sink},
 };
 
 impl Session {
@@ -82,5 +82,5 @@ impl Session {
 
 /// CLOCK_MONOTONIC so long ago.
 fn before(window: Duration) -> u64 {
-    host::monotonic().saturating_sub(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX))
+    Clock::monotonic_now().saturating_sub(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX))
 }

@@ -2,10 +2,7 @@
 
 use std::fs;
 
-use nix::{
-    sys::utsname::uname,
-    time::{ClockId, clock_gettime},
-};
+use nix::sys::utsname::uname;
 
 use crate::sink::Clock;
 
@@ -30,19 +27,7 @@ impl Host {
                 .unwrap_or_default()
                 .trim()
                 .to_owned(),
-            clock: Clock {
-                monotonic: nanoseconds(ClockId::CLOCK_MONOTONIC),
-                realtime: nanoseconds(ClockId::CLOCK_REALTIME),
-            },
+            clock: Clock::now(),
         }
     }
-}
-
-/// CLOCK_MONOTONIC now.
-pub fn monotonic() -> u64 {
-    nanoseconds(ClockId::CLOCK_MONOTONIC)
-}
-
-fn nanoseconds(clock: ClockId) -> u64 {
-    clock_gettime(clock).map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }

@@ -15,6 +15,7 @@
 //! batches have grown to size. A gap is never hidden: every format has a line for it. Every
 //! event that a sink was handed ends in exactly one of its three counts.
 
+mod clock;
 mod count;
 pub mod escape;
 pub mod folded;
@@ -49,6 +50,7 @@ use crate::{
     schema::Schema,
 };
 
+pub use clock::Clock;
 pub use count::Count;
 pub use memory::{Item, Memory};
 pub use ordered::{Order, Ordered};
@@ -85,15 +87,6 @@ pub struct Probe<'a> {
     pub headed: bool,
 }
 
-/// Two clocks read at one moment, nanoseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Clock {
-    /// CLOCK_MONOTONIC.
-    pub monotonic: u64,
-    /// CLOCK_REALTIME.
-    pub realtime: u64,
-}
-
 /// Something a stream tells that is neither an event nor a hole.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -117,6 +110,16 @@ pub struct Counts {
     pub dropped_sink: u64,
     /// Of them all, those that came after one that is younger, where an order was asked for.
     pub late: u64,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Counts) {
+        let Counts { delivered, dropped_queue, dropped_sink, late } = other;
+        self.delivered += delivered;
+        self.dropped_queue += dropped_queue;
+        self.dropped_sink += dropped_sink;
+        self.late += late;
+    }
 }
 
 /// Takes events.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Counts, Header, Note, Sink};
+use super::{Clock, Counts, Header, Note, Sink};
 use crate::{
     Error, ErrorKind, Result,
     event::{Event, Gap, Wire, order::Merge},
@@ -75,7 +75,7 @@ impl<S: Sink> Ordered<S> {
             pass: 0,
             last: HashMap::new(),
             spare: Vec::new(),
-            clock: monotonic,
+            clock: Clock::monotonic_now,
             broken: None,
         }
     }
@@ -225,10 +225,4 @@ impl<S: Sink> Sink for Ordered<S> {
         // What is held was neither handed on nor dropped, and at the end nothing is.
         Counts { late: self.late(), ..self.sink.counts() }
     }
-}
-
-/// CLOCK_MONOTONIC nanoseconds.
-fn monotonic() -> u64 {
-    nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |t| t.tv_sec() as u64 * SECOND + t.tv_nsec() as u64)
 }

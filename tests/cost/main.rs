@@ -2,7 +2,7 @@
 //!
 //! Without arguments it is a test: each path runs until its buffers have grown, and then must not allocate. With a
 //! path's name and a number it runs so many rings full of records and prints how many those were, for whoever counts
-//! instructions meanwhile (`cargo xtask test --only cost`).
+//! instructions meanwhile (`cargo xtask test --only cost`); with `list` it prints the paths' names.
 
 use std::{hint::black_box, ops::ControlFlow, process::ExitCode};
 
@@ -13,7 +13,7 @@ use tracer::{
         Budget, ItemKind, Options, Set,
         mock::{Mock, Producer},
     },
-    schema::{Field, Kind, Schema, Show},
+    schema::{Field, Kind, Schema},
     sink::{
         Clock, Encode, Header, Probe,
         hex::Hex,
@@ -50,6 +50,10 @@ const PATHS: [Path; 7] = [
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "list") {
+        PATHS.iter().for_each(|(name, _)| println!("{name}"));
+        return ExitCode::SUCCESS;
+    }
     let path = words.first().and_then(|name| PATHS.iter().find(|(known, _)| known == name));
     match (path, words.get(1).and_then(|passes| passes.parse().ok())) {
         (Some((_, path)), Some(passes)) => {
@@ -181,22 +185,14 @@ fn encoded<E: Encode + 'static>(mut encode: E) -> Box<dyn FnMut(&mut Set) -> u64
 
 /// An integer each way, a pointer, and a string.
 fn schema() -> Schema {
-    let field = |name: &str, type_name: &str, kind, offset| Field {
-        name: name.into(),
-        type_name: type_name.into(),
-        kind,
-        show: Show::Plain,
-        offset,
-        fault: None,
-    };
     Schema {
         name: "open".into(),
         spec: "s:openat".into(),
         fields: vec![
-            field("dfd", "int", Kind::Signed(4), 52),
-            field("count", "size_t", Kind::Unsigned(8), 56),
-            field("buf", "const char *", Kind::Pointer, 64),
-            field("filename", "const char *", Kind::Text, 72),
+            Field::new("dfd", "int", Kind::Signed(4), 52),
+            Field::new("count", "size_t", Kind::Unsigned(8), 56),
+            Field::new("buf", "const char *", Kind::Pointer, 64),
+            Field::new("filename", "const char *", Kind::Text, 72),
         ],
     }
 }

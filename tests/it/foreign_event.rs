@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use tracer::{
     event::{Carries, Event, NO_CPU, Wire},
     record::Body,
-    schema::{Field, Kind, OwnedValue, Schema, Show},
+    schema::{Field, Kind, OwnedValue, Schema},
     sink::{
         Encode,
         hex::Hex,
@@ -17,14 +17,7 @@ use tracer::{
 use crate::support::Random;
 
 fn schema(kinds: &[(Kind, u32)]) -> Schema {
-    let field = |(i, &(kind, offset)): (usize, &(Kind, u32))| Field {
-        name: format!("f{i}"),
-        type_name: "t".into(),
-        kind,
-        show: Show::Plain,
-        offset,
-        fault: None,
-    };
+    let field = |(i, &(kind, offset)): (usize, &(Kind, u32))| Field::new(&format!("f{i}"), "t", kind, offset);
     Schema {
         name: "e".into(),
         spec: "o:x.bpf.o".into(),

@@ -6,31 +6,21 @@ use tracer::{
     event::{Cause, Event, Gap},
     ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
     record::Body,
-    schema::{Field, Kind, Schema, Show},
+    schema::{Field, Kind, Schema},
     sink::{Clock, Encode, Header, Note, Probe, Sink},
 };
 
 /// What `write` carries, and a field of each other kind.
-pub static WRITE: LazyLock<Schema> = LazyLock::new(|| {
-    let field = |name: &str, type_name: &str, kind, offset| Field {
-        name: name.into(),
-        type_name: type_name.into(),
-        kind,
-        show: Show::Plain,
-        offset,
-        fault: None,
-    };
-    Schema {
-        name: "write".into(),
-        spec: "s:write".into(),
-        fields: vec![
-            field("fd", "unsigned int", Kind::Unsigned(4), 52),
-            field("buf", "const char *", Kind::Pointer, 56),
-            field("count", "size_t", Kind::Unsigned(8), 64),
-            field("ret", "long", Kind::Signed(8), 72),
-            field("sync", "bool", Kind::Bool, 80),
-        ],
-    }
+pub static WRITE: LazyLock<Schema> = LazyLock::new(|| Schema {
+    name: "write".into(),
+    spec: "s:write".into(),
+    fields: vec![
+        Field::new("fd", "unsigned int", Kind::Unsigned(4), 52),
+        Field::new("buf", "const char *", Kind::Pointer, 56),
+        Field::new("count", "size_t", Kind::Unsigned(8), 64),
+        Field::new("ret", "long", Kind::Signed(8), 72),
+        Field::new("sync", "bool", Kind::Bool, 80),
+    ],
 });
 
 /// The raw bytes of a `write`, 84 of them: 4 mod 8, as the kernel leaves them.

@@ -15,7 +15,7 @@ use tracer::{
         records::{Comm, Lost},
     },
     record::Body,
-    schema::{Field, Kind, Schema, Show},
+    schema::{Field, Kind, Schema},
     sink::{Header, PerfData, Probe, Sink, perf_data::Options},
 };
 
@@ -192,14 +192,7 @@ fn rotated_files_hold_each_event_once_and_are_whole() {
 
 #[test]
 fn stacks_are_callchains_of_every_sample() {
-    let field = |name: &str, kind, offset| Field {
-        name: name.into(),
-        type_name: "u64".into(),
-        kind,
-        show: Show::Plain,
-        offset,
-        fault: None,
-    };
+    let field = |name, kind, offset| Field::new(name, "u64", kind, offset);
     let stacks = vec![
         field("ustack", Kind::Stack { user: true }, 52),
         field("kstack", Kind::Stack { user: false }, 60),
@@ -233,14 +226,7 @@ fn stacks_are_callchains_of_every_sample() {
 
 #[test]
 fn a_foreign_event_stands_behind_a_head_and_the_largest_is_cut() {
-    let rest = Field {
-        name: "bytes".into(),
-        type_name: "u8[]".into(),
-        kind: Kind::Rest,
-        show: Show::Plain,
-        offset: 0,
-        fault: None,
-    };
+    let rest = Field::new("bytes", "u8[]", Kind::Rest, 0);
     let schema = Schema { name: "mine".into(), spec: "o:mine".into(), fields: vec![rest] };
     let probes = [Probe { schema: &schema, attached: "theirs", headed: false }];
     let dir = tempfile::tempdir().unwrap();

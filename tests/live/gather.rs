@@ -40,7 +40,7 @@ fn gathered(trace: &Trace) -> (u64, u64, u64) {
 
 /// Whether these are all writes, but for those that the kernel skipped as recursion and counted.
 fn all_of(events: u64, trace: &Trace) -> bool {
-    let missed: u64 = trace.footer.probes.iter().filter_map(|probe| probe.recursion_misses).sum();
+    let missed = trace.skipped();
     events <= WRITES && events + missed >= WRITES
 }
 

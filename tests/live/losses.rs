@@ -30,7 +30,7 @@ fn adds_up(trace: &Trace) -> Outcome {
     assert_eq!(delivered, trace.events().count() as u64);
     let untried = trace.failed("scratch") + trace.failed("nomem");
     let dropped: u64 = trace.footer.sinks.iter().map(|sink| sink.dropped_queue + sink.dropped_sink).sum();
-    let missed: u64 = trace.footer.probes.iter().filter_map(|probe| probe.recursion_misses).sum();
+    let missed = trace.skipped();
     let in_gaps = trace.in_gaps();
     println!(
         "delivered {delivered}, in gaps {in_gaps}, untried {untried}, dropped {dropped}, missed {missed}"

@@ -23,7 +23,7 @@ fn two_cpus_by_time(ctx: &Context) -> Outcome {
         let trace = run(ctx, order)?;
         trace.sound()?;
         // A trampoline's program does not run where the same is preempted on that CPU: the kernel counts those calls.
-        let missed: u64 = trace.footer.probes.iter().filter_map(|probe| probe.recursion_misses).sum();
+        let missed = trace.skipped();
         // Among them are those of other processes.
         let told = trace.events().count() as u64;
         assert!(

@@ -46,7 +46,7 @@ fn three_threads_on_one_cpu(ctx: &Context) -> Outcome {
     let delivered = trace.events().count() as u64;
     let scratch = trace.failed("scratch");
     // A trampoline's program that was preempted is not run again on its CPU until it has ended.
-    let missed: u64 = trace.footer.probes.iter().filter_map(|probe| probe.recursion_misses).sum();
+    let missed = trace.skipped();
     let in_gaps = trace.in_gaps();
     println!(
         "{delivered} events, {scratch} without scratch, {in_gaps} in gaps, {missed} missed; by level {levels:?}"

@@ -270,6 +270,11 @@ impl Trace {
         self.balanced()
     }
 
+    /// Runs that the kernel skipped, as a program of the probe ran already on that CPU: those of other processes too.
+    pub fn skipped(&self) -> u64 {
+        self.footer.probes.iter().filter_map(|probe| probe.recursion_misses).sum()
+    }
+
     /// The same, but that an identity may be unknown.
     pub fn balanced(&self) -> Outcome {
         let failed = self.footer.identities.iter().find(|identity| identity.holds == Some(false));

@@ -39,8 +39,7 @@ impl Shape {
         let mut fields: Vec<Field> = Vec::new();
         let has = |bits: u64| known.attr.sample_type & bits != 0;
         let mut own = |name: &str, kind: Kind, offset: u32| {
-            let type_name = String::new();
-            fields.push(Field { name: name.into(), type_name, kind, show: Show::Plain, offset, fault: None });
+            fields.push(Field::new(name, "", kind, offset));
         };
         if known.format.is_none() {
             for (name, kind, offset, bits) in [

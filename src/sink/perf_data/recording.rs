@@ -2,8 +2,6 @@
 
 use std::time::Instant;
 
-use nix::time::{ClockId, clock_gettime};
-
 use super::{Options, host, rounds::Rounds, tasks::Tasks};
 use crate::{
     event::{Carries, Event, Gap, NO_CPU},
@@ -18,7 +16,7 @@ use crate::{
     record::{Record, SampleId, sample_type},
     ring::{TaskRecord, sideband},
     schema::{Kind, Value, tracefs},
-    sink::{Encode, Header, Note},
+    sink::{Clock, Encode, Header, Note},
 };
 
 /// The byte order of all that is written: the ring's bytes have it.
@@ -193,7 +191,7 @@ impl Encode for Recording {
     #[inline]
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
         let wire = &event.wire;
-        let time = event.time.unwrap_or_else(now);
+        let time = event.time.unwrap_or_else(Clock::monotonic_now);
         self.latest = self.latest.max(time);
         self.span = Some(self.span.map_or((time, time), |(first, last)| (first.min(time), last.max(time))));
         let sample_type = self.sample_type;
@@ -317,10 +315,4 @@ fn put_prefix(event: &Event<'_>, len: usize, out: &mut Vec<u8>) {
     ENDIAN.put_u32(out, event.wire.pid);
     ENDIAN.put_u32(out, event.wire.seq);
     ENDIAN.put_u32(out, (len as u32) << 16 | tracefs::PREFIX_SIZE);
-}
-
-/// CLOCK_MONOTONIC nanoseconds.
-fn now() -> u64 {
-    clock_gettime(ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |t| t.tv_sec() as u64 * 1_000_000_000 + t.tv_nsec() as u64)
 }

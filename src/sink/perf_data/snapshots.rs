@@ -92,11 +92,7 @@ impl Snapshots {
         let Some(mut file) = self.current.take() else { return Ok(Held::default()) };
         let settled = file.settle(PATIENCE);
         let finished = file.footer(report);
-        let Counts { delivered, dropped_queue, dropped_sink, late } = file.counts();
-        self.past.delivered += delivered;
-        self.past.dropped_queue += dropped_queue;
-        self.past.dropped_sink += dropped_sink;
-        self.past.late += late;
+        self.past += file.counts();
         settled.and(finished).map(|()| self.held)
     }
 }
@@ -148,12 +144,8 @@ impl Sink for Snapshots {
     }
 
     fn counts(&self) -> Counts {
-        let now = self.current.as_ref().map(Sink::counts).unwrap_or_default();
-        Counts {
-            delivered: self.past.delivered + now.delivered,
-            dropped_queue: self.past.dropped_queue + now.dropped_queue,
-            dropped_sink: self.past.dropped_sink + now.dropped_sink,
-            late: self.past.late + now.late,
-        }
+        let mut all = self.past;
+        all += self.current.as_ref().map(Sink::counts).unwrap_or_default();
+        all
     }
 }
