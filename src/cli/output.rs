@@ -118,6 +118,9 @@ impl Sink for Output {
     fn caught_up(&mut self) -> Result<()> {
         self.sink_mut().caught_up()
     }
+    fn wait_room(&mut self, bound: Duration) -> bool {
+        self.sink_mut().wait_room(bound)
+    }
     fn flush(&mut self) -> Result<()> {
         self.sink_mut().flush()
     }

@@ -63,10 +63,15 @@ impl<T> Merge<T> {
         self.known = self.known.max(time);
     }
 
+    /// Whether there is no room to hold the oldest any longer.
+    pub fn is_full(&self) -> bool {
+        self.bytes > self.most
+    }
+
     /// The oldest, if nothing older can come or there is no room to hold it.
     pub fn take(&mut self) -> Option<Given<T>> {
         let oldest = self.heap.peek()?;
-        if oldest.time > self.known && self.bytes <= self.most {
+        if oldest.time > self.known && !self.is_full() {
             return None;
         }
         let Held { time, bytes, entry, .. } = self.heap.pop()?;

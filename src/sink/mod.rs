@@ -124,8 +124,8 @@ impl std::ops::AddAssign for Counts {
 
 /// Takes events.
 ///
-/// No method waits for a slow reader: what there is no room for is dropped and counted. The one exception is
-/// [`Sink::settle`], which waits up to its bound.
+/// No method waits for a slow reader: what there is no room for is dropped and counted. The exceptions are
+/// [`Sink::settle`] and [`Sink::wait_room`], which wait up to their bounds.
 pub trait Sink {
     /// Its name in the ledger.
     fn name(&self) -> &str;
@@ -167,6 +167,13 @@ pub trait Sink {
     /// As [`Sink::event`].
     fn caught_up(&mut self) -> Result<()> {
         Ok(())
+    }
+
+    /// Waits until there is room for an event, at most `bound`; whether there is. Who holds events back asks this
+    /// before it hands over many at once: what there is no room for is dropped.
+    fn wait_room(&mut self, bound: Duration) -> bool {
+        let _ = bound;
+        true
     }
 
     /// Starts handing on what is buffered; does not wait for it.

@@ -54,6 +54,8 @@ pub struct Ordered<S> {
     clock: fn() -> u64,
     /// The first event was late in an order that allows none.
     broken: Option<u64>,
+    /// All that is held is to be handed on.
+    ending: bool,
 }
 
 /// What is held.
@@ -77,6 +79,7 @@ impl<S: Sink> Ordered<S> {
             spare: Vec::new(),
             clock: Clock::monotonic_now,
             broken: None,
+            ending: false,
         }
     }
 
@@ -114,11 +117,19 @@ impl<S: Sink> Ordered<S> {
         merge.put(time, bytes + size_of::<Entry>(), entry);
     }
 
-    /// Hands on what can be.
-    fn give(&mut self) -> Result<()> {
+    /// Hands on what can be, as far as the sink has room: what it has none for is held, while there is room for that
+    /// here. At most `bound` is waited for it; what of that is left.
+    fn give(&mut self, mut bound: Duration) -> (Duration, Result<()>) {
         let mut said = Ok(());
         for merge in self.merges.values_mut() {
-            while let Some(given) = merge.take() {
+            // With nothing to wait any more at the end, the sink is handed the rest, and counts what it drops.
+            while merge.is_full() || self.ending || self.sink.wait_room(Duration::ZERO) {
+                if self.ending && !bound.is_zero() {
+                    let asked = Instant::now();
+                    self.sink.wait_room(bound);
+                    bound = bound.saturating_sub(asked.elapsed());
+                }
+                let Some(given) = merge.take() else { break };
                 match given.entry {
                     Entry::Gap(gap) => said = said.and(self.sink.gap(&gap)),
                     Entry::Event { cpu, time, wire, raw } => {
@@ -135,22 +146,14 @@ impl<S: Sink> Ordered<S> {
                 }
             }
         }
-        match self.broken {
-            Some(time) => said.and(Err(Error::new(
-                ErrorKind::Sink,
-                format!("an event of {}.{:09} came after one that is younger", time / SECOND, time % SECOND),
-            )
-            .with_help(
+        let broken = self.broken.map_or(Ok(()), |time| {
+            let what =
+                format!("an event of {}.{:09} came after one that is younger", time / SECOND, time % SECOND);
+            Err(Error::new(ErrorKind::Sink, what).with_help(
                 "--order time tells of such events and goes on; a longer --latency waits longer for them",
-            ))),
-            None => said,
-        }
-    }
-
-    /// All that is held is to be handed on.
-    fn release(&mut self) -> Result<()> {
-        self.merges.values_mut().for_each(|merge| merge.advance(u64::MAX));
-        self.give()
+            ))
+        });
+        (bound, said.and(broken))
     }
 }
 
@@ -177,7 +180,7 @@ impl<S: Sink> Sink for Ordered<S> {
         event.raw.append_to(&mut raw);
         let Event { cpu, time, wire, .. } = *event;
         self.put(cpu, time, raw.len(), Entry::Event { cpu, time, wire, raw });
-        self.give()
+        self.give(Duration::ZERO).1
     }
 
     fn gap(&mut self, gap: &Gap) -> Result<()> {
@@ -186,7 +189,7 @@ impl<S: Sink> Sink for Ordered<S> {
         }
         let time = gap.after.or(gap.before);
         self.put(gap.cpu, time, 0, Entry::Gap(*gap));
-        self.give()
+        self.give(Duration::ZERO).1
     }
 
     fn task(&mut self, record: &TaskRecord<'_>) -> Result<()> {
@@ -202,19 +205,26 @@ impl<S: Sink> Sink for Ordered<S> {
             let hold = self.hold.as_nanos() as u64;
             let known = mem::replace(&mut self.pass, (self.clock)()).saturating_sub(hold);
             self.merges.values_mut().for_each(|merge| merge.advance(known));
-            self.give()?;
+            self.give(Duration::ZERO).1?;
         }
         self.sink.caught_up()
+    }
+
+    fn wait_room(&mut self, bound: Duration) -> bool {
+        self.sink.wait_room(bound)
     }
 
     fn flush(&mut self) -> Result<()> {
         self.sink.flush()
     }
 
+    /// What is held is handed on first. Only waiting for room is within the bound: how long the rest takes is the
+    /// sink's own work.
     fn settle(&mut self, bound: Duration) -> Result<()> {
-        let started = Instant::now();
-        let released = self.release();
-        released.and(self.sink.settle(bound.saturating_sub(started.elapsed())))
+        self.ending = true;
+        self.merges.values_mut().for_each(|merge| merge.advance(u64::MAX));
+        let (left, released) = self.give(bound);
+        released.and(self.sink.settle(left))
     }
 
     fn footer(&mut self, report: &Report) -> Result<()> {

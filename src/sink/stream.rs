@@ -104,12 +104,6 @@ impl<E: Encode> StreamSink<E> {
         &mut self.encode
     }
 
-    /// Waits for room.
-    #[cfg(feature = "perf-data")]
-    pub(super) fn wait_room(&mut self, bound: Duration) -> bool {
-        self.outlet.wait_room(Instant::now() + bound)
-    }
-
     /// Bytes up to the end of what is whole in the file in use, once nothing is written any more.
     #[cfg(feature = "perf-data")]
     pub(super) fn whole(&self) -> Option<u64> {
@@ -241,6 +235,10 @@ impl<E: Encode> Sink for StreamSink<E> {
             self.catch_up();
         }
         self.outlet.flush()
+    }
+
+    fn wait_room(&mut self, bound: Duration) -> bool {
+        self.outlet.room().is_some() || self.outlet.wait_room(Instant::now() + bound)
     }
 
     fn settle(&mut self, bound: Duration) -> Result<()> {

@@ -1,13 +1,14 @@
 //! Order: a merge equals a sort, keeps its bound, and tells what comes too late; in front of a sink it loses nothing.
 
 use std::{
+    os::fd::AsFd,
     sync::atomic::{AtomicU64, Ordering::Relaxed},
     time::Duration,
 };
 
 use tracer::{
     event::order::Merge,
-    sink::{Item, Memory, Order, Ordered, Sink},
+    sink::{Item, Memory, Options, Order, Ordered, Outlet, Sink, StreamSink, json::Json},
 };
 
 use crate::sink_fixture::{event, gap, raw, with_header};
@@ -159,4 +160,28 @@ fn a_sink_gets_events_by_time_and_gaps_behind_what_they_follow() {
     let error = hand(&mut sink, 1, 4).unwrap_err();
     assert!(error.to_string().contains("0.000004000"), "{error}");
     assert_eq!(told(&sink), [(0, 5), (1, 4)], "it is handed on all the same, and counted");
+}
+
+/// Many come at once out of an order: what the sink has no room for yet is held, not dropped.
+#[test]
+fn a_sink_without_room_is_waited_for() {
+    const EVENTS: u32 = 2000;
+    let (mut reading, writing) = std::io::pipe().unwrap();
+    let options = Options { buffers: 2, batch: 4096, ..Options::default() };
+    let outlet = Outlet::new("pipe", writing.as_fd(), options).unwrap();
+    drop(writing);
+    let stream = StreamSink::new(Json::default(), outlet);
+    let mut sink = Ordered::new(stream, Order::Time, Duration::ZERO, 64 << 20).with_clock(|| 1 << 40);
+    with_header(|header| sink.header(header)).unwrap();
+    (1..=EVENTS).for_each(|seq| hand(&mut sink, 0, seq).unwrap());
+    // All are known, and there is room in the pipe and in two batches for some hundreds.
+    (0..3).for_each(|_| sink.caught_up().unwrap());
+    assert_eq!(sink.counts().dropped_queue, 0);
+    let reader = std::thread::spawn(move || std::io::read_to_string(&mut reading).unwrap());
+    sink.settle(Duration::from_secs(60)).unwrap();
+    let counts = sink.counts();
+    drop(sink);
+    assert_eq!((counts.delivered, counts.dropped_queue, counts.dropped_sink), (EVENTS.into(), 0, 0));
+    let text = reader.join().unwrap();
+    assert_eq!(text.lines().filter(|line| line.contains("\"event\"")).count(), EVENTS as usize);
 }

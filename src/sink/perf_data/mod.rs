@@ -127,11 +127,6 @@ impl PerfData {
         self.stream.written()
     }
 
-    /// Waits at most so long until there is room for an event: where events are held elsewhere and none is lost by it.
-    pub fn wait_room(&mut self, bound: Duration) -> bool {
-        self.stream.wait_room(bound)
-    }
-
     /// Finishes the file in use, renames it to `PATH.N`, and goes on in a new one. What comes in meanwhile is in one
     /// of the two. Finished files beyond those to be kept are removed, the oldest first. Of a pipe nothing is done.
     ///
@@ -175,6 +170,10 @@ impl Sink for PerfData {
 
     fn caught_up(&mut self) -> Result<()> {
         self.stream.caught_up()
+    }
+
+    fn wait_room(&mut self, bound: Duration) -> bool {
+        self.stream.wait_room(bound)
     }
 
     fn flush(&mut self) -> Result<()> {
