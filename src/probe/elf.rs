@@ -2,7 +2,11 @@
 
 use std::{fs, path::Path};
 
-use object::{Endian, Object, ObjectSection, ObjectSymbol, ReadCache, SymbolKind};
+use object::{
+    Endian, Object, ObjectSection, ObjectSymbol, ReadCache, ReadRef, SymbolKind,
+    elf::{SHT_DYNSYM, SHT_SYMTAB},
+    read::elf::{ElfFile, FileHeader, SectionHeader},
+};
 
 use crate::{Error, ErrorKind, Result};
 
@@ -57,6 +61,55 @@ pub fn sites(path: &Path) -> Result<Vec<Note>> {
         let mut found = parse(data, if file.is_64() { 8 } else { 4 }, file.endianness());
         found.sort_by(|a, b| (&a.provider, &a.name).cmp(&(&b.provider, &b.name)));
         found
+    })
+}
+
+/// Checks what libbpf takes for granted when it looks for a symbol: it divides by the size of a table's entries
+/// (`elf_sym_iter_new`, src/elf.c).
+///
+/// # Errors
+///
+/// As [`functions`]; a table of symbols whose entries have no size.
+pub fn check(path: &Path) -> Result<()> {
+    let sound = with(path, |_, file| match file {
+        object::File::Elf32(file) => symbols_have_sizes(file),
+        object::File::Elf64(file) => symbols_have_sizes(file),
+        _ => false,
+    })?;
+    match sound {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Attach,
+            format!("{}: the ELF file is damaged: symbols of no size", path.display()),
+        )),
+    }
+}
+
+fn symbols_have_sizes<'d, H: FileHeader, R: ReadRef<'d>>(file: &ElfFile<'d, H, R>) -> bool {
+    let endian = file.endian();
+    file.elf_section_table().iter().all(|section| {
+        let symbols = matches!(section.sh_type(endian), SHT_SYMTAB | SHT_DYNSYM);
+        !symbols || section.sh_entsize(endian).into() > 0
+    })
+}
+
+/// The code of a function, and whether it is of x86 and of how many bits; `None` where the file does not have it, or
+/// its code is of another machine.
+pub fn x86_code(path: &Path, symbol: &str) -> Result<Option<(Vec<u8>, u32)>> {
+    with(path, |_, file| {
+        let bits = match file.architecture() {
+            object::Architecture::X86_64 => 64,
+            object::Architecture::I386 => 32,
+            _ => return None,
+        };
+        let mut all = file.symbols().chain(file.dynamic_symbols());
+        let found = all.find(|s| s.is_definition() && s.name() == Ok(symbol))?;
+        let section = file.section_by_index(found.section_index()?).ok()?;
+        let at = usize::try_from(found.address().checked_sub(section.address())?).ok()?;
+        let code = section.data().ok()?.get(at..)?;
+        // A symbol written in assembly may tell no size.
+        let len = usize::try_from(found.size()).ok().filter(|len| (1..=code.len()).contains(len));
+        Some((code[..len.unwrap_or(code.len())].to_vec(), bits))
     })
 }
 

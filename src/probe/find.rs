@@ -74,6 +74,7 @@ pub fn find(spec: &Spec) -> Result<Found> {
         Provider::Syscall => found.name(catalogue.syscalls(pattern).into_iter().map(str::to_owned)),
         Provider::Uprobe | Provider::Uretprobe => {
             let path = program(&spec.scope).map_err(|e| e.context(format!("{spec}: cannot attach")))?;
+            elf::check(Path::new(&path))?;
             let mut all = elf::functions(Path::new(&path))?;
             all.retain(|name| matches(pattern, name));
             all.sort_unstable();

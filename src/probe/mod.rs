@@ -21,6 +21,7 @@
 mod attach;
 mod automaton;
 pub mod bench;
+mod boundary;
 mod btf;
 mod capture;
 pub mod catalogue;

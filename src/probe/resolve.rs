@@ -1,10 +1,15 @@
 //! A spec to the hooks that can serve it, best first.
 
-use std::{collections::BTreeSet, path::PathBuf, str::FromStr};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use syscalls::Sysno;
 
 use super::{
+    boundary,
     btf::Owner,
     debug, elf,
     hook::{Hook, How},
@@ -75,10 +80,15 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
         Provider::Tracepoint => one(tracepoint(spec)?),
         Provider::Uprobe => {
             let path = program_path(spec)?;
+            elf::check(Path::new(&path)).map_err(|e| e.context(spec))?;
+            if spec.offset > 0 {
+                boundary::check(spec, &path, &symbol)?;
+            }
             one(in_program(spec, How::Uprobe { path, symbol, offset: spec.offset }))
         }
         Provider::Uretprobe => {
             let path = program_path(spec)?;
+            elf::check(Path::new(&path)).map_err(|e| e.context(spec))?;
             one(in_program(spec, How::Uretprobe { path, symbol }))
         }
         Provider::Syscall => syscall(spec),
@@ -89,7 +99,7 @@ pub fn resolve(spec: &Spec) -> Result<Vec<Hook>> {
 
 fn usdt_probe(spec: &Spec) -> Result<Hook> {
     let path = program_path(spec)?;
-    let notes = elf::sites(std::path::Path::new(&path)).map_err(|e| e.context(spec))?;
+    let notes = elf::sites(Path::new(&path)).map_err(|e| e.context(spec))?;
     let name = spec.target.clone();
     let named = |n: &elf::Note| format!("{}:{}", n.provider, n.name);
     let sites: Vec<_> = notes.iter().filter(|n| named(n) == name).collect();
@@ -187,7 +197,8 @@ fn program_path(spec: &Spec) -> Result<String> {
 /// A program by path, or by name as the shell would find it.
 pub(super) fn program(name: &str) -> Result<String> {
     if PathBuf::from(name).is_file() {
-        return Ok(name.to_owned());
+        // libbpf looks along PATH for what has no slash.
+        return Ok(if name.contains('/') { name.to_owned() } else { format!("./{name}") });
     }
     let cannot = |why: String| Error::new(ErrorKind::Attach, why);
     if name.contains('/') {

@@ -1,4 +1,4 @@
-//! Objects that are none, or not what they say: an error that names the file and why, and never more.
+//! Objects and programs that are none, or not what they say: an error that names the file and why, and never more.
 
 use crate::context::Context;
 use crate::kit::Dice;
@@ -10,6 +10,10 @@ use anyhow::Result;
 pub const TESTS: &[Test] = &[
     Test::new("hostile::what_an_object_cannot_be", what_an_object_cannot_be),
     Test::new("hostile::any_bytes_are_an_error", any_bytes_are_an_error).on_host().seconds(300),
+    Test::new("hostile::a_program_whose_symbols_have_no_size", a_program_whose_symbols_have_no_size)
+        .on_host(),
+    #[cfg(target_arch = "x86_64")]
+    Test::new("hostile::a_probe_within_an_instruction", a_probe_within_an_instruction).on_host(),
 ];
 
 fn what_an_object_cannot_be(ctx: &Context) -> Outcome {
@@ -72,5 +76,61 @@ fn any_bytes_are_an_error(ctx: &Context) -> Outcome {
         }
         try_one(&bytes)?;
     }
+    Ok(())
+}
+
+/// libbpf divides by the size of a symbol.
+fn a_program_whose_symbols_have_no_size(ctx: &Context) -> Outcome {
+    let mut bytes = std::fs::read(ctx.program_path()?)?;
+    let word = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes"));
+    let half = |bytes: &[u8], at: usize| usize::from(u16::from_le_bytes([bytes[at], bytes[at + 1]]));
+    // e_shoff, e_shentsize and e_shnum; of a section, sh_type and sh_entsize.
+    let (first, size, count) = (word(&bytes, 40) as usize, half(&bytes, 58), half(&bytes, 60));
+    let mut tables = 0;
+    for section in (0..count).map(|i| first + i * size) {
+        if matches!(half(&bytes, section + 4), 2 | 11) {
+            bytes[section + 56..section + 64].fill(0);
+            tables += 1;
+        }
+    }
+    assert!(tables > 0, "this program has no symbols");
+    let path = ctx.scratch.join("unsized");
+    std::fs::write(&path, bytes)?;
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    for target in ["u:{}:main", "ur:{}:main", "u:{}:tracer_*", "ur:{}:tracer_*"] {
+        let target = target.replace("{}", &path.display().to_string());
+        for command in ["run", "stat"] {
+            let ran = ctx.tracer([command, &target]).run()?;
+            assert!(ran.code() == 4 && ran.stderr.contains("damaged"), "{ran}");
+        }
+    }
+    Ok(())
+}
+
+/// The tracer names the instructions around it, and a probe can be at those.
+#[cfg(target_arch = "x86_64")]
+fn a_probe_within_an_instruction(ctx: &Context) -> Outcome {
+    let me = ctx.program_path()?;
+    let dry = |place: &str| ctx.tracer(["run", "-q", "--dry-run", &format!("u:{me}:{place}")]).run();
+    let mut refused = 0;
+    for offset in 1..24 {
+        let ran = dry(&format!("tracer_live_recursive+{offset}"))?;
+        if ran.code() == 0 {
+            continue;
+        }
+        assert!(ran.code() == 4 && ran.stderr.contains("within an instruction"), "{ran}");
+        let Some((_, around)) = ran.stderr.split_once("instructions begin at ") else {
+            crate::fail!("{ran}")
+        };
+        let Some((before, after)) = around.trim_end().split_once(" and ") else { crate::fail!("{ran}") };
+        for place in [before, after] {
+            let ran = dry(place)?;
+            assert!(ran.code() == 0, "{ran}");
+        }
+        refused += 1;
+    }
+    assert!((6..23).contains(&refused), "{refused} of 23");
+    let ran = dry("tracer_live_recursive+0x10000")?;
+    assert!(ran.code() == 4 && ran.stderr.contains("bytes"), "{ran}");
     Ok(())
 }
