@@ -82,6 +82,7 @@ mod rights;
 mod rings;
 mod schema;
 mod script;
+mod second_reader;
 mod sessions;
 mod sideband;
 mod signals;
@@ -131,6 +132,7 @@ const TESTS: &[&[Test]] = &[
     types::TESTS,
     schema::TESTS,
     script::TESTS,
+    second_reader::TESTS,
     verifier::TESTS,
     peers::TESTS,
     filters::TESTS,
