@@ -273,8 +273,11 @@ pub struct SinkReport {
     pub name: String,
     /// Events handed over whole.
     pub delivered: u64,
-    /// Events that it had no room for while running.
+    /// Events that there was no room for while running, by its rule for that.
     pub dropped_queue: u64,
+    /// That rule: `block`, `drop-new`, `drop-old` or `sample=N`; none where there is always room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_full: Option<String>,
     /// Events that it could not get rid of: an error, or stuck at the stop.
     pub dropped_sink: u64,
     /// Of all of them, those that came after one that is younger, where an order was asked for.

@@ -11,8 +11,8 @@ use tracer::{
     schema::{Kind, Show},
     session::Session,
     sink::{
-        self, Counts, Header, Note, Order, Ordered, Outlet, Sink, StreamSink, folded::Folded, hex::Hex, json,
-        raw::Raw, text,
+        self, Counts, Header, Note, OnFull, Order, Ordered, Outlet, Sink, StreamSink, folded::Folded,
+        hex::Hex, json, raw::Raw, text,
     },
     symbol::Symbols,
 };
@@ -136,6 +136,12 @@ impl Sink for Output {
     }
     fn wait_room(&mut self, bound: Duration) -> bool {
         self.sink_mut().wait_room(bound)
+    }
+    fn on_full(&self) -> Option<OnFull> {
+        self.sink().on_full()
+    }
+    fn ending(&mut self, bound: Duration) {
+        self.sink_mut().ending(bound);
     }
     fn flush(&mut self) -> Result<()> {
         self.sink_mut().flush()

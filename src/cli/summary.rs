@@ -54,8 +54,12 @@ pub fn ledger(out: &mut impl Write, report: &Report) -> std::io::Result<()> {
     for s in report.sinks.iter().filter(|s| s.dropped_queue + s.dropped_sink > 0) {
         writeln!(
             out,
-            "  {}: delivered {}, dropped {} (queue full), {} (not written at the end)",
-            s.name, s.delivered, s.dropped_queue, s.dropped_sink
+            "  {}: delivered {}, dropped {} (queue full, {}), {} (not written at the end)",
+            s.name,
+            s.delivered,
+            s.dropped_queue,
+            s.on_full.as_deref().unwrap_or("drop-new"),
+            s.dropped_sink
         )?;
     }
     let late: u64 = report.sinks.iter().map(|s| s.late).sum();

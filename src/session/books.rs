@@ -1,11 +1,17 @@
 //! The ledger of a session put together, and its identities checked.
 
-use super::{Marks, Session, books_foreign as foreign, reader::Reader};
+use super::{Session, books_foreign as foreign, reader::Reader};
 use crate::{
     ledger::{Accounts, CpuReport, Identity, ProbeReport, Report, SinkReport, Tail},
     probe::{Attached, Loaded, Probes},
     sink::Sink,
 };
+
+/// Where end markers were written.
+pub struct Marks {
+    pub cpus: Vec<u32>,
+    pub tail: Tail,
+}
 
 /// Every count as it stands.
 pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
@@ -21,6 +27,7 @@ pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
             delivered: counts.delivered,
             late: counts.late,
             dropped_queue: counts.dropped_queue,
+            on_full: sink.on_full().map(|on_full| on_full.to_string()),
             dropped_sink: counts.dropped_sink + session.readers.iter().map(|r| r.unhanded).sum::<u64>(),
         }],
         beyond: session.readers.iter().map(|r| r.beyond).sum::<u64>() + session.foreign.beyond(),

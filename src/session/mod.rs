@@ -37,6 +37,7 @@ use std::{
 };
 
 use self::{
+    books::Marks,
     host::Host,
     reader::Reader,
     take::{Quota, take},
@@ -363,6 +364,11 @@ impl Session {
         books::report(self, sink, tail)
     }
 
+    /// The longest that its stop waits for a sink.
+    pub fn stop_bound(&self) -> Duration {
+        self.options.stop_bound
+    }
+
     /// What the sink said when it was to end, if it failed then; a stop itself does not fail for that.
     pub fn take_sink_error(&mut self) -> Option<Error> {
         self.sink_error.take()
@@ -378,6 +384,7 @@ impl Session {
         if let Some(report) = &self.report {
             return Ok(report.clone());
         }
+        sink.ending(self.options.stop_bound);
         self.probes.detach();
         self.foreign.detach();
         // Programs that were running when they were detached have ended after this.
@@ -439,10 +446,4 @@ impl Session {
         }
         marks
     }
-}
-
-/// Where end markers were written.
-struct Marks {
-    cpus: Vec<u32>,
-    tail: Tail,
 }

@@ -9,12 +9,17 @@
 //!                         └ what there was no room for: a gap, told before its CPU's next event
 //! ```
 //!
-//! [`Memory`] and [`Count`] have no bytes: one keeps what it is told, the other counts it.
+//! A `Batch` is for other threads and tasks: events that are owned, many at a time; what becomes of those that there
+//! is no room for is an [`OnFull`]. [`Memory`] and [`Count`] have no bytes: one keeps what it is told, the other counts it.
 //!
-//! **Invariants.** A sink never knows a session. No event waits for a reader, and none allocates once the
+//! **Invariants.** A sink never knows a session. No event waits for a reader unless that was asked for, and none allocates once the
 //! batches have grown to size. A gap is never hidden: every format has a line for it. Every
 //! event that a sink was handed ends in exactly one of its three counts.
 
+#[cfg(any(feature = "channel", feature = "tokio"))]
+pub mod batch;
+#[cfg(feature = "channel")]
+pub mod channel;
 mod clock;
 mod column;
 mod count;
@@ -29,6 +34,7 @@ mod labels;
 mod lines;
 mod memory;
 mod number;
+mod on_full;
 mod ordered;
 mod outlet;
 #[cfg(feature = "perf-data")]
@@ -52,9 +58,12 @@ use crate::{
     schema::Schema,
 };
 
+#[cfg(any(feature = "channel", feature = "tokio"))]
+pub use batch::Batch;
 pub use clock::Clock;
 pub use count::Count;
 pub use memory::{Item, Memory};
+pub use on_full::{OnFull, Stopping};
 pub use ordered::{Order, Ordered};
 pub use outlet::{Options, Outlet};
 #[cfg(feature = "perf-data")]
@@ -127,7 +136,8 @@ impl std::ops::AddAssign for Counts {
 /// Takes events.
 ///
 /// No method waits for a slow reader: what there is no room for is dropped and counted. The exceptions are
-/// [`Sink::settle`] and [`Sink::wait_room`], which wait up to their bounds.
+/// [`Sink::settle`] and [`Sink::wait_room`], which wait up to their bounds, and a sink that was asked to
+/// ([`OnFull::Block`]).
 pub trait Sink {
     /// Its name in the ledger.
     fn name(&self) -> &str;
@@ -176,6 +186,16 @@ pub trait Sink {
     fn wait_room(&mut self, bound: Duration) -> bool {
         let _ = bound;
         true
+    }
+
+    /// What it does where it has no room; `None` where it always has.
+    fn on_full(&self) -> Option<OnFull> {
+        None
+    }
+
+    /// The run is ending: from now on one that waits for room ([`OnFull::Block`]) waits at most `bound` in all.
+    fn ending(&mut self, bound: Duration) {
+        let _ = bound;
     }
 
     /// Starts handing on what is buffered; does not wait for it.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Clock, Counts, Header, Note, Sink};
+use super::{Clock, Counts, Header, Note, OnFull, Sink};
 use crate::{
     Error, ErrorKind, Result,
     event::{Event, Gap, Wire, order::Merge},
@@ -212,6 +212,14 @@ impl<S: Sink> Sink for Ordered<S> {
 
     fn wait_room(&mut self, bound: Duration) -> bool {
         self.sink.wait_room(bound)
+    }
+
+    fn on_full(&self) -> Option<OnFull> {
+        self.sink.on_full()
+    }
+
+    fn ending(&mut self, bound: Duration) {
+        self.sink.ending(bound);
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -66,6 +66,8 @@ pub struct Outlet {
     current: Option<Batch>,
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    /// The batch in hand was the last that there was.
+    tight: bool,
     dropped_queue: u64,
     dropped_here: u64,
     settled: bool,
@@ -104,6 +106,7 @@ impl Outlet {
             name: name.into(),
             batch,
             current: None,
+            tight: false,
             shared,
             thread: Some(thread),
             dropped_queue: 0,
@@ -188,9 +191,23 @@ impl Outlet {
     #[inline]
     pub fn room(&mut self) -> Option<&mut Vec<u8>> {
         if self.current.is_none() {
-            self.current = self.shared.lock().free.pop();
+            self.begin();
         }
         self.current.as_mut().map(|b| &mut b.bytes)
+    }
+
+    fn begin(&mut self) {
+        let mut p = self.shared.lock();
+        self.current = p.free.pop();
+        self.tight = p.free.is_empty();
+    }
+
+    /// True while there is no room but what is left in the batch in hand.
+    pub(super) fn is_tight(&mut self) -> bool {
+        if self.tight {
+            self.tight = self.shared.lock().free.is_empty();
+        }
+        self.tight
     }
 
     /// Says that an event ends here.
@@ -281,7 +298,7 @@ impl Outlet {
     pub(super) fn wait_room(&mut self, deadline: Instant) -> bool {
         if self.current.is_none() {
             self.wait_until(deadline, |p| p.failed.is_some() || !p.free.is_empty());
-            self.current = self.shared.lock().free.pop();
+            self.begin();
         }
         self.current.is_some()
     }

@@ -5,9 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Counts, Header, Note, Outlet, Sink, hold::Lanes};
+use super::{
+    Counts, Header, Note, OnFull, Outlet, Sink,
+    hold::Lanes,
+    on_full::{OneIn, Patience, Stopping},
+};
 use crate::{
-    Result,
+    Error, Result,
     event::{Event, Gap},
     ledger::Report,
     ring::TaskRecord,
@@ -69,12 +73,71 @@ pub struct StreamSink<E> {
     lanes: Lanes,
     header: Vec<u8>,
     notes: Vec<u8>,
+    on_full: OnFull,
+    one_in: OneIn,
+    patience: Patience,
 }
 
 impl<E: Encode> StreamSink<E> {
     /// A sink that writes in the format `encode` to `outlet`.
     pub fn new(encode: E, outlet: Outlet) -> StreamSink<E> {
-        StreamSink { encode, outlet, lanes: Lanes::default(), header: Vec::new(), notes: Vec::new() }
+        StreamSink {
+            encode,
+            outlet,
+            lanes: Lanes::default(),
+            header: Vec::new(),
+            notes: Vec::new(),
+            on_full: OnFull::DropNew,
+            one_in: OneIn::default(),
+            patience: Patience::new(None, Duration::ZERO),
+        }
+    }
+
+    /// The same with another rule for events that there is no room for. [`OnFull::Block`] waits for as long as it
+    /// takes, until `stopping` says yes; from then on no longer than `stop_bound`.
+    ///
+    /// # Errors
+    ///
+    /// Usage: [`OnFull::DropOld`]. What waits is formatted, and other formats cannot be told what it was.
+    pub fn with_on_full(
+        self,
+        on_full: OnFull,
+        stopping: Option<Stopping>,
+        stop_bound: Duration,
+    ) -> Result<StreamSink<E>> {
+        if on_full == OnFull::DropOld {
+            let what = format!("{}: what waits to be written is not dropped", self.name());
+            return Err(Error::usage(what).with_help("block, drop-new or sample=N; batches have drop-old"));
+        }
+        Ok(StreamSink { on_full, patience: Patience::new(stopping, stop_bound), ..self })
+    }
+
+    /// Writes what stands before an event. True if there is room for the event then.
+    #[inline]
+    fn place(&mut self, event: &Event<'_>) -> Result<bool> {
+        if self.lanes.holds(event.cpu) || !self.notes.is_empty() {
+            self.lanes.close(event.cpu, event.time);
+            self.release(|lanes| lanes.take_of(event.cpu))?;
+        }
+        // Room may have come just now: what waits still stands before this event.
+        let behind = self.lanes.holds(event.cpu) || !self.notes.is_empty();
+        Ok(!behind && self.outlet.room().is_some())
+    }
+
+    /// The same by the rule for events that there is no room for: true where this one has room and is kept.
+    fn place_by_rule(&mut self, event: &Event<'_>, mut room: bool) -> Result<bool> {
+        match self.on_full {
+            OnFull::Block => {
+                while !room && let Some(left) = self.patience.left() {
+                    self.outlet.wait_room(Instant::now() + left);
+                    self.outlet.check()?;
+                    room = self.place(event)?;
+                }
+                Ok(room)
+            }
+            OnFull::Sample(n) if room && self.outlet.is_tight() => Ok(self.one_in.keeps(n)),
+            _ => Ok(room),
+        }
     }
 
     /// Opens `path` again and sends what follows there, the header first; see [`Outlet::reopen`].
@@ -159,17 +222,13 @@ impl<E: Encode> Sink for StreamSink<E> {
             self.outlet.too_late();
             return Err(e);
         }
-        if self.lanes.holds(event.cpu) || !self.notes.is_empty() {
-            self.lanes.close(event.cpu, event.time);
-            if let Err(e) = self.release(|lanes| lanes.take_of(event.cpu)) {
-                self.outlet.too_late();
-                return Err(e);
-            }
+        let mut room = self.place(event);
+        if self.on_full != OnFull::DropNew {
+            room = room.and_then(|room| self.place_by_rule(event, room));
         }
-        // Room may have come just now: what waits still stands before this event.
-        let behind = self.lanes.holds(event.cpu) || !self.notes.is_empty();
+        let room = room.inspect_err(|_| self.outlet.too_late())?;
         let StreamSink { encode, outlet, lanes, .. } = self;
-        match if behind { None } else { outlet.room() } {
+        match if room { outlet.room() } else { None } {
             Some(out) => {
                 encode.event(event, out);
                 lanes.wrote(event);
@@ -223,6 +282,14 @@ impl<E: Encode> Sink for StreamSink<E> {
             self.encode.caught_up(out);
         }
         self.outlet.appended()
+    }
+
+    fn on_full(&self) -> Option<OnFull> {
+        Some(self.on_full)
+    }
+
+    fn ending(&mut self, bound: Duration) {
+        self.patience.ending(bound);
     }
 
     fn flush(&mut self) -> Result<()> {

@@ -36,7 +36,7 @@ use std::{
 pub use self::programs::features_of;
 pub use self::snapshots::{Held, Snapshots};
 use self::{files::Files, recording::Recording};
-use super::{Counts, Header, Note, Outlet, Sink, StreamSink, Transform, outlet};
+use super::{Counts, Header, Note, OnFull, Outlet, Sink, StreamSink, Transform, outlet};
 use crate::{
     Result,
     event::{Event, Gap},
@@ -174,6 +174,14 @@ impl Sink for PerfData {
 
     fn wait_room(&mut self, bound: Duration) -> bool {
         self.stream.wait_room(bound)
+    }
+
+    fn on_full(&self) -> Option<OnFull> {
+        self.stream.on_full()
+    }
+
+    fn ending(&mut self, bound: Duration) {
+        self.stream.ending(bound);
     }
 
     fn flush(&mut self) -> Result<()> {
