@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Control, Pace, Poller};
+use super::{Control, Driver};
 use crate::{ErrorKind, Result, ledger::Report, ring::Budget, session::Session, sink::Sink};
 
 /// The most records of one pass, so that a stop is heard within milliseconds whatever comes in.
@@ -37,6 +37,7 @@ pub fn run<S: Sink>(
 ) -> Result<Ended> {
     let looped = turn(session, sink, control, until, &mut tick);
     let report = session.stop(sink)?;
+    control.tell_last(&report);
     match looped {
         // What failed to be written at the very end was not delivered either.
         Ok(()) => Ok(Ended { report, error: session.take_sink_error() }),
@@ -54,22 +55,14 @@ fn turn<S: Sink>(
     until: Option<Instant>,
     tick: &mut impl FnMut(&mut Session, &mut S) -> ControlFlow<()>,
 ) -> Result<()> {
-    let mut poller = Poller::new()?;
-    let mut pace = Pace::new(session.rings());
+    let mut driver = Driver::new(session, control)?;
     loop {
-        if poller.register(session.rings(), session.generation(), control)? {
-            poller.also(session.further_fds())?;
-        }
-        let drained = session.drain(PASS, sink)?;
-        pace.count(&drained, |prompt| session.set_prompt(prompt))?;
-        sink.flush()?;
+        driver.pass(session, PASS, sink)?;
         let left = until.map_or(Duration::MAX, |until| until.saturating_duration_since(Instant::now()));
         let over = left.is_zero() || session.limit_reached();
         if tick(session, sink).is_break() || control.stopping() || over {
             return Ok(());
         }
-        if !drained.more {
-            poller.wait(pace.sweep().min(left), control)?;
-        }
+        driver.wait(left)?;
     }
 }

@@ -1,6 +1,9 @@
 //! Waits for any ring, a control handle, or time.
 
-use std::{os::fd::BorrowedFd, time::Duration};
+use std::{
+    os::fd::{AsFd, BorrowedFd},
+    time::Duration,
+};
 
 use nix::{
     errno::Errno,
@@ -14,6 +17,9 @@ use crate::{Error, ErrorKind, Result, ring::Set};
 ///
 /// Readiness of a ring is one-shot and says nothing of what stood in it before it was registered, so whoever
 /// waits here drains every ring after registering and after every wait, woken or not.
+///
+/// Its descriptor ([`AsFd`]) is readable when one of them is ready, for a loop of one's own around it: see
+/// [`Driver`](super::Driver), which keeps these rules by itself.
 #[derive(Debug)]
 pub struct Poller {
     epoll: Epoll,
@@ -37,7 +43,7 @@ impl Poller {
     /// As [`Poller::new`].
     pub fn on(control: &Control) -> Result<Poller> {
         let poller = Poller::new()?;
-        poller.add(std::os::fd::AsFd::as_fd(control), "the control handle")?;
+        poller.add(control.as_fd(), "the control handle")?;
         Ok(poller)
     }
 
@@ -55,7 +61,7 @@ impl Poller {
         for (cpu, fd) in rings.fds() {
             self.add(fd, &format!("the ring of CPU {cpu}"))?;
         }
-        self.add(std::os::fd::AsFd::as_fd(control), "the control handle")?;
+        self.add(control.as_fd(), "the control handle")?;
         self.generation = Some(generation);
         Ok(true)
     }
@@ -94,6 +100,12 @@ impl Poller {
             Err(Errno::EINTR) => Ok(true),
             Err(e) => Err(Error::caused(ErrorKind::Runtime, "waiting for rings", e)),
         }
+    }
+}
+
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
     }
 }
 
