@@ -28,10 +28,13 @@ mod ring_set; // budgets, fairness, handlers that stop or panic, commits
 mod ring_sideband; // what becomes of tasks (needs perf_event_open)
 mod ring_threads; // a producer on a thread of its own
 mod ring_wrap; // records round the end of the data, padding, the largest that fit
+#[cfg(feature = "channel")]
+mod sink_channel; // batches to other threads: every rule, receivers that are slow, stuck or gone
 mod sink_escape; // strings of any bytes, made fit for a terminal and for JSON, and had back
 mod sink_fixture; // events and a session's worth of them to write
 mod sink_gaps; // holes that waited for room, at their place, in order and summed right
 mod sink_json; // NDJSON against golden lines
+mod sink_on_full; // outputs that block, and that keep a sample
 mod sink_outlet; // bytes to pipes, terminals, sockets and files that are slow, stuck, full or gone
 #[cfg(feature = "perf-data")]
 mod sink_perf_data; // perf.data as a sink, read back

@@ -34,6 +34,7 @@
 //! | `filters` | which tasks are traced |
 //! | `command` | `-- CMD`, limits, files, forms |
 //! | `stat` | what is counted in the kernel: keys, sums, histograms, a full map |
+//! | `fronts`, `streams`, `load` | front ends: channels, loops of one's own, tokio; and what keeps rings busy |
 //! | `flight` | snapshots of rings in overwrite mode |
 //! | `pace` | the wake rule that follows the rate |
 //! | `record` | recordings, judged by perf |
@@ -54,6 +55,7 @@ mod doctor;
 mod fields;
 mod filters;
 mod flight;
+mod fronts;
 mod gather;
 mod guest;
 mod harness;
@@ -63,6 +65,7 @@ mod house;
 mod job;
 mod judge;
 mod kit;
+mod load;
 mod losses;
 mod objects;
 mod order;
@@ -87,6 +90,7 @@ mod sessions;
 mod sideband;
 mod signals;
 mod stat;
+mod streams;
 mod structs;
 mod table;
 mod theft;
@@ -113,6 +117,8 @@ const TESTS: &[&[Test]] = &[
     sessions::TESTS,
     sideband::TESTS,
     pace::TESTS,
+    fronts::TESTS,
+    streams::TESTS,
     flight::TESTS,
     balance::TESTS,
     damage::TESTS,

@@ -26,11 +26,9 @@ use crate::{
     schema::Schema,
 };
 
-pub(crate) use self::{
-    fill::Fill,
-    iter::{Cursor, Place},
-    missed::Missed,
-};
+#[cfg(feature = "tokio")]
+pub(crate) use self::iter::Place;
+pub(crate) use self::{fill::Fill, iter::Cursor, missed::Missed};
 pub use self::{
     iter::{Events, Iter},
     start::Start,
