@@ -9,7 +9,8 @@ use super::{Control, Pace, Poller};
 use crate::{ErrorKind, Result, ledger::Report, ring::Budget, session::Session, sink::Sink};
 
 /// The most records of one pass, so that a stop is heard within milliseconds whatever comes in.
-const PASS: Budget = Budget { records: 1 << 16, bytes: u64::MAX, time: Some(Duration::from_millis(50)) };
+pub(super) const PASS: Budget =
+    Budget { records: 1 << 16, bytes: u64::MAX, time: Some(Duration::from_millis(50)) };
 
 /// How a run ended.
 #[derive(Debug)]
@@ -37,6 +38,11 @@ pub fn run<S: Sink>(
 ) -> Result<Ended> {
     let looped = turn(session, sink, control, until, &mut tick);
     let report = session.stop(sink)?;
+    ended(session, looped, report)
+}
+
+/// How it ended, by what the loop said and the books.
+pub(super) fn ended(session: &mut Session, looped: Result<()>, report: Report) -> Result<Ended> {
     match looped {
         // What failed to be written at the very end was not delivered either.
         Ok(()) => Ok(Ended { report, error: session.take_sink_error() }),

@@ -10,6 +10,7 @@ mod control;
 pub mod looks;
 mod pace;
 mod poller;
+pub mod threads;
 
 pub use control::Control;
 pub use pace::Pace;

@@ -81,16 +81,25 @@ impl Poller {
     ///
     /// Runtime; never because of a signal.
     pub fn wait(&self, timeout: Duration, control: &Control) -> Result<bool> {
+        self.ready(timeout).inspect(|ready| {
+            if *ready {
+                control.drain_wakes();
+            }
+        })
+    }
+
+    /// As `wait`; true if it was `control` that woke us.
+    pub(super) fn wait_asked(&self, timeout: Duration, control: &Control) -> Result<bool> {
+        Ok(self.ready(timeout)? && control.drain_wakes())
+    }
+
+    fn ready(&self, timeout: Duration) -> Result<bool> {
         // Rounded up, or the last fraction of a millisecond would spin.
         let millis = timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128);
         let timeout = EpollTimeout::try_from(millis as u64).unwrap_or(EpollTimeout::MAX);
         let mut events = [EpollEvent::empty(); 64];
         match self.epoll.wait(&mut events, timeout) {
-            Ok(0) => Ok(false),
-            Ok(_) => {
-                control.drain_wakes();
-                Ok(true)
-            }
+            Ok(ready) => Ok(ready > 0),
             Err(Errno::EINTR) => Ok(true),
             Err(e) => Err(Error::caused(ErrorKind::Runtime, "waiting for rings", e)),
         }

@@ -28,7 +28,7 @@ use crate::{
 
 /// The rings of a session.
 pub struct Set {
-    options: Options,
+    pub(super) options: Options,
     /// Bytes of data of each ring.
     pub(super) size: usize,
     pub(super) attr: Attr,
@@ -43,7 +43,7 @@ pub struct Set {
     /// By CPU, ascending.
     pub(super) rings: Vec<CpuRing>,
     /// Which ring the next drain starts at.
-    start: usize,
+    pub(super) start: usize,
 }
 
 impl Set {

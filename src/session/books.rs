@@ -21,7 +21,7 @@ pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
             delivered: counts.delivered,
             late: counts.late,
             dropped_queue: counts.dropped_queue,
-            dropped_sink: counts.dropped_sink + session.readers.iter().map(|r| r.unhanded).sum::<u64>(),
+            dropped_sink: counts.dropped_sink + session.unhanded(),
         }],
         beyond: session.readers.iter().map(|r| r.beyond).sum::<u64>() + session.foreign.beyond(),
         excluded: session.options.filter.excluded.len() as u32,

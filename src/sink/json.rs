@@ -369,4 +369,8 @@ impl Encode for Json {
         };
         self.line(&line, out);
     }
+
+    fn arm(&self) -> Option<Box<dyn Encode>> {
+        Some(Box::new(Json { options: self.options, namer: self.namer.arm()? }))
+    }
 }

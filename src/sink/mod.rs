@@ -15,6 +15,7 @@
 //! batches have grown to size. A gap is never hidden: every format has a line for it. Every
 //! event that a sink was handed ends in exactly one of its three counts.
 
+mod arms;
 mod clock;
 mod count;
 pub mod escape;
@@ -50,6 +51,7 @@ use crate::{
     schema::Schema,
 };
 
+pub use arms::{Arms, Way};
 pub use clock::Clock;
 pub use count::Count;
 pub use memory::{Item, Memory};
@@ -189,4 +191,11 @@ pub trait Sink {
 
     /// The counts so far.
     fn counts(&self) -> Counts;
+
+    /// Another way into the same output, for a thread of its own and after the header: what it is handed is made ready
+    /// there, and stands in this sink's counts. It tells no footer; settled, it has handed on what it had, and this
+    /// sink is settled after it. `None` where all has to go one way: threads take turns then.
+    fn arm(&mut self) -> Option<Box<dyn Sink + Send>> {
+        None
+    }
 }

@@ -119,6 +119,11 @@ impl Symbols {
         Symbols { finder, ..Symbols::with(kernel.then(Table::read).flatten()) }
     }
 
+    /// Whether no address has a name here.
+    pub fn is_empty(&self) -> bool {
+        self.kernel.is_none() && self.finder.is_none()
+    }
+
     fn with(kernel: Option<Table>) -> Symbols {
         Symbols {
             kernel,
