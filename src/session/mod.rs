@@ -27,6 +27,8 @@ mod foreign;
 mod host;
 mod hotplug;
 mod lane;
+#[cfg(any(test, feature = "test-utils"))]
+pub mod mock;
 mod own;
 mod reader;
 mod shard;

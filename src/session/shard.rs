@@ -136,17 +136,8 @@ impl Session {
         let Session { probes, rings, readers, foreign, sideband, quota, .. } = self;
         let known = Known { attached: probes.attached(), gathers: probes.gathers() };
         let base = probes.attached().len();
-        let all: Vec<usize> = (0..readers.len()).map(|cpu| rings.with(cpu as u32).unwrap_or(0)).collect();
-        let mut shares: Vec<Vec<Option<&mut Reader>>> = rings.sets.iter().map(|_| Vec::new()).collect();
-        for (reader, at) in readers.iter_mut().zip(all) {
-            shares.iter_mut().for_each(|share| share.push(None));
-            if let Some(place) = shares[at].last_mut() {
-                *place = Some(reader);
-            }
-        }
-        let shares = rings.sets.iter_mut().zip(shares);
-        let shards = shares.map(|(set, readers)| Shard { set, readers, known, quota: quota.clone() });
-        Parts { shards: shards.collect(), rest: Rest { sideband, foreign, base, quota: quota.clone() } }
+        let shards = deal(rings, readers, known, quota);
+        Parts { shards, rest: Rest { sideband, foreign, base, quota: quota.clone() } }
     }
 
     /// What is due between two passes of several threads: CPUs that came or went are looked after, and where events
@@ -222,6 +213,25 @@ impl Session {
         }
         Ok(sum)
     }
+}
+
+/// Each set with what is known of its CPUs.
+pub(super) fn deal<'a>(
+    rings: &'a mut Own,
+    readers: &'a mut [Reader],
+    known: Known<'a>,
+    quota: &Quota,
+) -> Vec<Shard<'a>> {
+    let of: Vec<usize> = (0..readers.len()).map(|cpu| rings.with(cpu as u32).unwrap_or(0)).collect();
+    let mut shares: Vec<Vec<Option<&mut Reader>>> = rings.sets.iter().map(|_| Vec::new()).collect();
+    for (reader, at) in readers.iter_mut().zip(of) {
+        shares.iter_mut().for_each(|share| share.push(None));
+        if let Some(place) = shares[at].last_mut() {
+            *place = Some(reader);
+        }
+    }
+    let shares = rings.sets.iter_mut().zip(shares);
+    shares.map(|(set, readers)| Shard { set, readers, known, quota: quota.clone() }).collect()
 }
 
 /// Drains until `take` says stop or fails.
