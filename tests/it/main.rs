@@ -18,6 +18,7 @@ mod ring_bpf; // real rings filled by BPF_PROG_TEST_RUN (needs BPF)
 mod ring_copy; // rings read by copy
 mod ring_corrupt; // garbage headers, impossible heads, oversized records
 mod ring_cost; // what a record costs (a measurement: run it in release)
+mod ring_cpus; // 256 CPUs, simulated: sweeps, turns, memory
 mod ring_limits; // sizes, CPU lists, wake rules: what is refused, with the arithmetic
 mod ring_live; // real rings: sizes, limits, lifetimes (needs perf_event_open)
 mod ring_lost; // LOST's place, losses that no LOST record tells
