@@ -29,6 +29,8 @@ mod ring_set; // budgets, fairness, handlers that stop or panic, commits
 mod ring_sideband; // what becomes of tasks (needs perf_event_open)
 mod ring_threads; // a producer on a thread of its own
 mod ring_wrap; // records round the end of the data, padding, the largest that fit
+#[cfg(feature = "probe")]
+mod session_shards; // several threads, one sink
 mod sink_escape; // strings of any bytes, made fit for a terminal and for JSON, and had back
 mod sink_fixture; // events and a session's worth of them to write
 mod sink_gaps; // holes that waited for room, at their place, in order and summed right

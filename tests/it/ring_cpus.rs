@@ -4,7 +4,6 @@
 
 use std::{
     ops::ControlFlow,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -128,7 +127,7 @@ impl Share {
         let mut last = vec![(0, 0); producers.len()];
         for drain in 1..=4 * producers.len() as u64 {
             for (at, producer) in producers.iter_mut().enumerate() {
-                if at % every == 0 {
+                if at.is_multiple_of(every) {
                     while producer.output(&RAW).is_ok() {}
                 } else if producer.room() == RING {
                     producer.output(&RAW).unwrap();
@@ -137,7 +136,7 @@ impl Share {
             set.drain(budget, |item| {
                 let at = item.cpu as usize / *threads;
                 read += 1;
-                if at % every == 0 {
+                if at.is_multiple_of(every) {
                     // What is read is written again at once.
                     let _ = producers[at].output(&RAW);
                 } else {

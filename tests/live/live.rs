@@ -21,6 +21,7 @@
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
 //! | `order` | `--order`: events by their times |
+//! | `threads` | `--reader-threads`: what holds of one reader holds of several |
 //! | `gather` | events that share records: each told once, and both kinds of counts |
 //! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
@@ -90,6 +91,7 @@ mod stat;
 mod structs;
 mod table;
 mod theft;
+mod threads;
 mod trace;
 mod types;
 mod unmap;
@@ -146,6 +148,7 @@ const TESTS: &[&[Test]] = &[
     bench::TESTS,
     gather::TESTS,
     order::TESTS,
+    threads::TESTS,
     structs::TESTS,
 ];
 
