@@ -6,7 +6,13 @@ use std::{
 };
 
 use super::{Control, Pace, Poller};
-use crate::{ErrorKind, Result, ledger::Report, ring::Budget, session::Session, sink::Sink};
+use crate::{
+    ErrorKind, Result,
+    ledger::Report,
+    ring::{Budget, Set},
+    session::Session,
+    sink::Sink,
+};
 
 /// The most records of one pass, so that a stop is heard within milliseconds whatever comes in.
 pub(super) const PASS: Budget =
@@ -24,7 +30,8 @@ pub struct Ended {
 /// Runs `session` into `sink` until `control` or `tick` says stop, it is `until`, the limit is reached, or the sink
 /// fails; then stops it in order. `tick` is called once a pass, at least every sweep.
 ///
-/// Waits for rings, for `control`, and at most one sweep; the sink is flushed after every pass.
+/// Waits for rings, for `control`, and at most one sweep; the sink is flushed after every pass. One thread reads all
+/// rings, whatever [`Session::reader_threads`] says: [`threads::run`](super::threads::run) has more.
 ///
 /// # Errors
 ///
@@ -64,7 +71,8 @@ fn turn<S: Sink>(
     let mut pace = Pace::new(session.rings());
     loop {
         if poller.register(session.rings(), session.generation(), control)? {
-            poller.also(session.further_fds())?;
+            let others = session.shard_rings().iter().skip(1).flat_map(Set::fds);
+            poller.also(others.map(|(_, fd)| fd).chain(session.further_fds()))?;
         }
         let drained = session.drain(PASS, sink)?;
         pace.count(&drained, |prompt| session.set_prompt(prompt))?;

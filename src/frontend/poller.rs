@@ -66,7 +66,7 @@ impl Poller {
     ///
     /// Runtime, where one is refused.
     pub fn also<'a>(&self, mut fds: impl Iterator<Item = BorrowedFd<'a>>) -> Result<()> {
-        fds.try_for_each(|fd| self.add(fd, "a map of a foreign program"))
+        fds.try_for_each(|fd| self.add(fd, "what is read beside the rings"))
     }
 
     fn add(&self, fd: BorrowedFd<'_>, what: &str) -> Result<()> {

@@ -9,7 +9,8 @@
 //!                         └ what there was no room for: a gap, told before its CPU's next event
 //! ```
 //!
-//! [`Memory`] and [`Count`] have no bytes: one keeps what it is told, the other counts it.
+//! Several threads go into one sink by [`Arms`]: each formats by itself where the format allows it, else they take
+//! turns. [`Memory`] and [`Count`] have no bytes: one keeps what it is told, the other counts it.
 //!
 //! **Invariants.** A sink never knows a session. No event waits for a reader, and none allocates once the
 //! batches have grown to size. A gap is never hidden: every format has a line for it. Every

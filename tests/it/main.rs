@@ -30,6 +30,8 @@ mod ring_sideband; // what becomes of tasks (needs perf_event_open)
 mod ring_threads; // a producer on a thread of its own
 mod ring_wrap; // records round the end of the data, padding, the largest that fit
 #[cfg(feature = "probe")]
+mod session_cpus; // 256 CPUs, simulated as far as an output
+#[cfg(feature = "probe")]
 mod session_shards; // several threads, one sink
 mod sink_escape; // strings of any bytes, made fit for a terminal and for JSON, and had back
 mod sink_fixture; // events and a session's worth of them to write

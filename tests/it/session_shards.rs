@@ -49,7 +49,7 @@ fn attached() -> Vec<Attached> {
 }
 
 /// Rings of these CPUs for so many threads, and the kernel's side of each.
-fn rings(cpus: &[u32], threads: usize, limit: Option<u64>) -> (Mock, Vec<Producer>) {
+pub fn rings(cpus: &[u32], threads: usize, limit: Option<u64>) -> (Mock, Vec<Producer>) {
     let rings = cpus.iter().map(|cpu| Ring::new(*cpu, 1 << 14, SampleFormat::RAW, 0));
     let (producers, readers) = rings.map(|ring| (ring.producer, ring.reader)).unzip();
     let set = Set::of_mocks(&raw_only(), readers).unwrap();
@@ -57,7 +57,7 @@ fn rings(cpus: &[u32], threads: usize, limit: Option<u64>) -> (Mock, Vec<Produce
 }
 
 /// One attempt.
-fn emit(producer: &mut Producer, seq: u32) -> bool {
+pub fn emit(producer: &mut Producer, seq: u32) -> bool {
     let mut raw = event_bytes(seq, 0, b"dd");
     raw[8..10].copy_from_slice(&1_u16.to_ne_bytes());
     producer.output(&raw).is_ok()
@@ -142,7 +142,7 @@ impl InOrder {
 
 #[test]
 fn by_turns_each_event_comes_once_in_the_order_of_its_ring() {
-    for threads in [1, 2, 3, 8] {
+    for threads in [1, 3, 8] {
         let (mut mock, mut producers) = rings(&(0..CPUS).collect::<Vec<_>>(), threads, None);
         let mut sink = Memory::new();
         let (apart, unhanded) = run(&mut mock, &mut producers, &mut sink);
@@ -210,7 +210,7 @@ fn apart_each_event_comes_once_in_the_order_of_its_ring() {
 
 #[test]
 fn a_limit_is_met_to_the_event() {
-    for limit in [0, 1, 1000, 10_001] {
+    for limit in [0, 777, 10_001] {
         let (mut mock, mut producers) = rings(&(0..CPUS).collect::<Vec<_>>(), 3, Some(limit));
         let mut sink = sink::Count::default();
         run(&mut mock, &mut producers, &mut sink);

@@ -26,6 +26,7 @@ pub const TESTS: &[Test] = &[
     Test::new("threads::more_than_there_are_rings", more_than_there_are_rings),
     Test::new("threads::few_events_come_within_the_latency", few_events_come_within_the_latency),
     Test::new("threads::a_flush_from_another_thread", a_flush_from_another_thread),
+    Test::new("threads::each_has_a_pace_of_its_own", each_has_a_pace_of_its_own).on_host(),
     Test::new("threads::sinks_that_fail_and_panic", sinks_that_fail_and_panic),
 ];
 
@@ -229,6 +230,35 @@ fn a_flush_from_another_thread(ctx: &Context) -> Outcome {
     })?;
     balanced(&ended.report)?;
     assert_eq!((ended.report.sinks[0].delivered, ended.report.missing()), (due, 0));
+    Ok(())
+}
+
+/// The rings of a busy CPU wake nobody for a record, and those of a quiet one do.
+fn each_has_a_pace_of_its_own(ctx: &Context) -> Outcome {
+    let (cpu, control) = (ctx.online()?[0], Control::new()?);
+    let mut hand = Hand::with(|options| {
+        options.reader_threads = 2;
+        options.rings.size = 4 << 20;
+    })?;
+    let Hand { session, sink, probe } = &mut hand;
+    session.header(sink)?;
+    let busy = session.shard_of(cpu);
+    let (mut phase, mut fired, begin) = (0, 0, Instant::now());
+    // What is waited for: quiet, then busy there alone, then quiet again.
+    let wanted = [[true, true], [false, true], [true, true]];
+    let ended = threads::run(session, sink, &control, None, |session, _| {
+        let now = [busy, 1 - busy].map(|at| session.shard_rings()[at].prompt());
+        assert!(phase == 0 || now[1], "the quiet one's rule changed");
+        phase += usize::from(now == wanted[phase]);
+        for n in 0..if phase == 1 { 4000 } else { 0 } {
+            fired += u64::from(session.probes().fire(*probe, cpu, &[n; 6]).is_ok());
+        }
+        let over = phase == wanted.len() || begin.elapsed() > Duration::from_secs(30);
+        if over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    assert_eq!(phase, wanted.len(), "what was waited for did not come");
+    balanced(&ended.report)?;
+    assert_eq!((ended.report.sinks[0].delivered, ended.report.missing()), (fired, 0));
     Ok(())
 }
 
