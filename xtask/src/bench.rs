@@ -52,9 +52,9 @@ fn cpus(args: &[String]) -> Result<u8> {
     if !args.is_empty() {
         bail!("bench cpus takes no arguments");
     }
-    let build =
-        ["test", "--release", "--package", "tracer", "--no-default-features", "--features", "test-utils"];
-    let run = ["--test", "it", "ring_cpus", "--", "--nocapture", "--test-threads", "1"];
+    setup::set_up(For::Building)?;
+    let build = ["test", "--release", "--package", "tracer", "--no-default-features", "--test", "it"];
+    let run = ["--features", "probe,test-utils", "_cpus::", "--", "--nocapture", "--test-threads", "1"];
     sh::must(&mut sh::cargo(build.iter().chain(&run)))?;
     Ok(0)
 }
