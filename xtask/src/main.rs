@@ -4,6 +4,7 @@
 mod apt;
 mod bench;
 mod cost;
+mod failures;
 mod fuzz;
 mod kernels;
 mod report;
