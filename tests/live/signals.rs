@@ -65,7 +65,6 @@ fn two_end_it_at_once(ctx: &Context) -> Outcome {
 }
 
 fn started(ctx: &Context, name: &str, more: &[&str]) -> Result<Running> {
-    ctx.renamed("dd", name)?;
     let words = ["run", "-f", "json", "--comm", name, "s:write"].into_iter().chain(more.iter().copied());
     let mut tracer = ctx.tracer(words).start()?;
     let file = ctx.scratch.join("file");
@@ -83,6 +82,7 @@ fn writes(ctx: &Context, name: &str, count: &str) -> Result<()> {
 
 fn interrupt_and_hang_up_end_in_order(ctx: &Context) -> Outcome {
     const DD: &str = "dd-interrupt";
+    ctx.renamed("dd", DD)?;
     for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGTERM] {
         let tracer = started(ctx, DD, &[])?;
         writes(ctx, DD, "count=100")?;
@@ -99,6 +99,7 @@ fn interrupt_and_hang_up_end_in_order(ctx: &Context) -> Outcome {
 
 fn user_1_is_a_stats_line(ctx: &Context) -> Outcome {
     const DD: &str = "dd-user-1";
+    ctx.renamed("dd", DD)?;
     let mut tracer = started(ctx, DD, &[])?;
     writes(ctx, DD, "count=100")?;
     tracer.until("the events", |job| job.stdout().lines().count() > 100)?;
@@ -114,6 +115,7 @@ fn user_1_is_a_stats_line(ctx: &Context) -> Outcome {
 
 fn hang_up_reopens_the_file(ctx: &Context) -> Outcome {
     const DD: &str = "dd-hang-up";
+    ctx.renamed("dd", DD)?;
     let (file, old) = (ctx.scratch.join("file"), ctx.scratch.join("file.old"));
     let mut tracer = started(ctx, DD, &["-o", &file.display().to_string()])?;
     writes(ctx, DD, "count=100")?;
