@@ -5,6 +5,7 @@ mod apt;
 mod bench;
 mod cost;
 mod features;
+mod failures;
 mod fuzz;
 mod kernels;
 mod report;

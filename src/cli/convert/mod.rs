@@ -164,6 +164,13 @@ fn tell(told: &Told) {
     if !told.made_up.is_empty() {
         say(&format!("note: it did not say {}: made up", told.made_up.join(", ")));
     }
+    if told.mended > 0 {
+        say(&format!(
+            "note: {} mappings bore the mark of a build id and had none, on which perf ends: mended (kernels set it \
+             where another recording asked for build ids)",
+            told.mended
+        ));
+    }
     let left_out = match told.left_out {
         0 => String::new(),
         n => format!(", {n} that perf does not take left out"),
