@@ -28,6 +28,10 @@
 
 use serde::Serialize;
 
+mod keys;
+
+pub use keys::Keys;
+
 use super::{
     Encode, Header, Note, escape,
     frames::{self, Namer},
@@ -56,17 +60,23 @@ pub struct Options {
 pub struct Json {
     options: Options,
     namer: Namer,
+    only: Option<Keys>,
 }
 
 impl Json {
     /// Lines as the options say.
     pub fn new(options: Options) -> Json {
-        Json { options, namer: Namer::default() }
+        Json { options, ..Json::default() }
     }
 
     /// The same with addresses named by `symbols`.
     pub fn with_symbols(self, symbols: Symbols) -> Json {
         Json { namer: Namer::new(symbols), ..self }
+    }
+
+    /// The same with no more of events than these keys.
+    pub fn only(self, keys: Keys) -> Json {
+        Json { only: Some(keys), ..self }
     }
 
     #[inline]
@@ -153,8 +163,8 @@ impl Json {
     }
 
     /// The names of the fields that could not be read, whose values are null.
-    fn faults(event: &Event<'_>, out: &mut Vec<u8>) {
-        let names = event.fields().filter(|(_, v)| matches!(v, Value::Fault)).map(|(f, _)| &f.name);
+    fn faults<'a>(fields: impl Iterator<Item = (&'a Field, Value<'a>)>, out: &mut Vec<u8>) {
+        let names = fields.filter(|(_, v)| matches!(v, Value::Fault)).map(|(f, _)| &f.name);
         for (i, name) in names.enumerate() {
             key(if i == 0 { b",\"faults\":[" } else { b"," }, out);
             escape::json(name.as_bytes(), out);
@@ -163,19 +173,23 @@ impl Json {
     }
 
     /// What people see of numbers that have another form; nothing where none has.
-    fn shown(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+    fn shown<'a>(
+        &mut self,
+        fields: impl Iterator<Item = (&'a Field, Value<'a>)>,
+        tgid: u32,
+        out: &mut Vec<u8>,
+    ) {
         let start = out.len();
         key(b",\"shown\":{", out);
         let mut none = true;
-        for (field, value) in event.fields().filter(|(f, _)| is_name(&f.show)) {
+        for (field, value) in fields.filter(|(f, _)| is_name(&f.show)) {
             let before = out.len();
             key(if none { b"" } else { b"," }, out);
             escape::json(field.name.as_bytes(), out);
             out.push(b':');
             let namer = &mut self.namer;
-            let fill = |out: &mut Vec<u8>| {
-                shown(field, &value, out) || symbol(field, &value, namer, event.wire.tgid, out)
-            };
+            let fill =
+                |out: &mut Vec<u8>| shown(field, &value, out) || symbol(field, &value, namer, tgid, out);
             match in_quotes(out, fill) {
                 true => none = false,
                 false => out.truncate(before),
@@ -280,6 +294,9 @@ impl Encode for Json {
     }
 
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        if self.only.is_some() {
+            return keys::event(self, event, out);
+        }
         let wire = &event.wire;
         key(b"{\"type\":\"event\",\"cpu\":", out);
         cpu(event.cpu, out);
@@ -311,10 +328,10 @@ impl Encode for Json {
         }
         out.push(b'}');
         if faulty {
-            Json::faults(event, out);
+            Json::faults(event.fields(), out);
         }
         if named {
-            self.shown(event, out);
+            self.shown(event.fields(), wire.tgid, out);
         }
         if !exact {
             Json::exact_bytes(event, out);

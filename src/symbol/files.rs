@@ -95,11 +95,12 @@ fn find(path: &str, build_id: Option<&str>) -> Option<PathBuf> {
         let plain = fs::metadata(path).is_ok_and(|file| file.is_file());
         plain && build_id.is_none_or(|id| id_of(path).is_some_and(|found| *found == *id))
     };
-    let kept = build_id.filter(|id| id.len() > 2 && id.bytes().all(|b| b.is_ascii_hexdigit())).and_then(|id| {
-        let (first, rest) = id.split_at(2);
-        let home = PathBuf::from(std::env::var_os("HOME")?);
-        Some(home.join(".debug/.build-id").join(first).join(rest).join("elf"))
-    });
+    let kept =
+        build_id.filter(|id| id.len() > 2 && id.bytes().all(|b| b.is_ascii_hexdigit())).and_then(|id| {
+            let (first, rest) = id.split_at(2);
+            let home = PathBuf::from(std::env::var_os("HOME")?);
+            Some(home.join(".debug/.build-id").join(first).join(rest).join("elf"))
+        });
     std::iter::once(PathBuf::from(path)).chain(kept).find(|path| same(path))
 }
 

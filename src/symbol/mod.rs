@@ -25,11 +25,13 @@ mod kernel;
 #[cfg(feature = "symbol")]
 mod mapping;
 mod maps;
+mod notes;
 mod recorded;
 
 use std::{collections::HashMap, sync::Arc};
 
 pub use maps::{Mapped, Maps};
+pub use notes::kernel_build_id;
 
 use self::{identity::Identities, kernel::Table, recorded::Recorded};
 

@@ -9,7 +9,7 @@ use tracer::{
     schema::print::Print,
 };
 
-use super::text::right;
+use super::{samples::Shape, text::right};
 
 /// One event, made ready to be shown.
 pub struct Known {
@@ -21,8 +21,20 @@ pub struct Known {
     pub attr: Attr,
     /// How its raw bytes are shown; of a tracepoint.
     pub print: Option<Print>,
-    /// Its `format` text.
-    pub format: Option<String>,
+    /// What its samples are as events: one of these.
+    pub shapes: Vec<Shape>,
+}
+
+impl Known {
+    /// Whether its samples have call chains.
+    pub fn has_chain(&self) -> bool {
+        self.attr.sample_type & bit::CALLCHAIN != 0
+    }
+
+    /// Which of its shapes a sample of so many raw bytes has.
+    pub fn shape_of(&self, _raw: usize) -> usize {
+        0
+    }
 }
 
 /// The events that have been seen.
@@ -64,7 +76,8 @@ fn known(info: &Info, event: &EventInfo, width: usize) -> Known {
     let mut column = Vec::new();
     right(name.as_bytes(), width, &mut column);
     column.extend_from_slice(b": ");
-    Known { name, column, attr: event.attr, print, format: text }
+    let shapes = vec![Shape::new(&name, &event.attr, text.as_deref())];
+    Known { name, column, attr: event.attr, print, shapes }
 }
 
 /// What libtraceevent knows of the kernel's constants.

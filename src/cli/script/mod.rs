@@ -1,6 +1,8 @@
 //! `tracer script`: a recording, ours or perf's, as text, NDJSON, CSV or stacks.
 
 pub mod args;
+mod chain;
+mod columns;
 mod csv;
 mod ctf;
 mod dump;
@@ -9,7 +11,7 @@ mod folded;
 mod header;
 pub mod input;
 mod json;
-mod kernel;
+mod names;
 mod samples;
 mod tasks;
 mod text;
@@ -24,18 +26,20 @@ use tracer::{
         records::{Lost, LostSamples},
     },
     ring::cpus,
-    sink::escape::hex_byte,
+    sink::{self, escape::hex_byte},
 };
 
 use self::{
     args::{Args, Format, Window},
+    columns::Columns,
     csv::Csv,
     ctf::Ctf,
     events::{Catalogue, Known},
     folded::Folded,
     input::Input,
     json::Json,
-    kernel::Kernel,
+    names::Names,
+    samples::Shape,
     tasks::Tasks,
     text::Text,
 };
@@ -52,16 +56,28 @@ struct Sampled<'a> {
     sample: &'a Sample<'a>,
     comm: &'a [u8],
     info: &'a Info,
-    kernel: &'a Kernel,
+    /// `misc` of its record.
+    misc: u16,
+    names: &'a Names,
 }
 
 impl Sampled<'_> {
+    /// What it is as an event.
+    fn shape(&self) -> &Shape {
+        &self.event.shapes[self.which()]
+    }
+
+    /// Which of its event's shapes that is.
+    fn which(&self) -> usize {
+        self.event.shape_of(self.sample.raw.map_or(0, <[u8]>::len))
+    }
+
     /// Appends the raw bytes as the event's print fmt shows them, or in hexadecimal where it has none.
-    fn trace(&self, out: &mut Vec<u8>) {
+    fn trace(&self, _scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
         let Some(raw) = self.sample.raw else { return };
         let big = self.info.endian == Endian::Big;
         match &self.event.print {
-            Some(print) => print.print(raw, big, &|address| self.kernel.name(address), out),
+            Some(print) => print.print(raw, big, &|address| self.names.kernel(address), out),
             None => raw.iter().for_each(|b| hex_byte(*b, out)),
         }
     }
@@ -126,9 +142,11 @@ struct Script {
     cpus: Option<Vec<u32>>,
     show_lost: bool,
     form: Form,
+    /// Columns that may name what no event has.
+    unchecked: Option<Columns>,
     catalogue: Catalogue,
     tasks: Tasks,
-    kernel: Kernel,
+    names: Names,
     /// The last count of each id.
     counts: HashMap<u64, u64>,
     out: Vec<u8>,
@@ -149,7 +167,7 @@ struct LeftOut {
 }
 
 enum Form {
-    Text(Text),
+    Text(Box<Text>),
     Json(Box<Json>),
     Csv(Csv),
     Ctf(Box<Ctf>),
@@ -159,22 +177,24 @@ enum Form {
 
 impl Script {
     fn new(args: &Args, live: bool, output: Output) -> Result<Script> {
+        let (names, columns) = (Names::new(), Columns::parse(&args.fields)?);
         let form = match args.format {
             _ if args.dump => Form::Dump,
-            Format::Text => Form::Text(Text::new(text::columns(&args.fields)?)),
-            Format::Json => Form::Json(Box::default()),
-            Format::Csv => Form::Csv(Csv::new(text::columns(&args.fields)?)),
+            Format::Text => Form::Text(Box::new(Text::new(columns.clone(), shown(&columns, &names)))),
+            Format::Json => Form::Json(Box::new(Json::new(&columns, names.symbols()))),
+            Format::Csv => Form::Csv(Csv::new(columns.clone())),
             Format::Ctf => Form::Ctf(Box::default()),
-            Format::Folded => Form::Folded(Folded::default()),
+            Format::Folded => Form::Folded(Folded::new(names.symbols())),
         };
         Ok(Script {
             window: args.time,
             cpus: args.cpu.as_deref().map(cpus::parse).transpose()?,
             show_lost: args.show_lost,
             form,
+            unchecked: Some(columns).filter(|columns| !columns.fields.is_empty()),
             catalogue: Catalogue::default(),
             tasks: Tasks::new(),
-            kernel: Kernel::default(),
+            names,
             counts: HashMap::new(),
             out: Vec::with_capacity(2 * BATCH),
             output,
@@ -199,6 +219,9 @@ impl Script {
                     }
                     continue;
                 }
+                if next.record.is_kernels() {
+                    self.check(next.info)?;
+                }
                 self.record(&next);
                 let round = self.live && next.record.kind == kind::FINISHED_ROUND;
                 if round || self.out.len() >= BATCH {
@@ -209,6 +232,7 @@ impl Script {
         if self.header {
             header::show(records.info(), &mut self.out);
         }
+        self.check(records.info())?;
         let mut metadata = String::new();
         match &mut self.form {
             Form::Ctf(ctf) => metadata = ctf.end(records.info(), &mut self.catalogue, &mut self.out),
@@ -224,15 +248,29 @@ impl Script {
         Ok(metadata)
     }
 
+    /// Whether the fields that are asked for are those of some event, once all of them are known.
+    fn check(&mut self, info: &Info) -> Result<()> {
+        let Some(columns) = self.unchecked.take() else { return Ok(()) };
+        let mut known: Vec<String> = Vec::new();
+        for index in 0..info.events.all().len() {
+            let shapes = self.catalogue.get(info, index).map(|event| event.shapes.iter());
+            let fields = shapes.into_iter().flatten().flat_map(|shape| &shape.schema.fields);
+            known.extend(fields.map(|field| field.name.clone()));
+        }
+        known.sort();
+        known.dedup();
+        columns.check(&known)
+    }
+
     fn record(&mut self, next: &Next<'_>) {
         let Next { record, info, .. } = next;
         self.tasks.take(record);
-        self.kernel.take(record);
-        match &mut self.form {
-            Form::Folded(folded) => folded.take(record),
-            // All that a header says is known by the first record of the kernel's own.
-            Form::Json(json) if record.is_kernels() => json.begin(info, &mut self.catalogue, &mut self.out),
-            _ => {}
+        self.names.take(record, info);
+        // All that a header says is known by the first record of the kernel's own.
+        if let Form::Json(json) = &mut self.form
+            && record.is_kernels()
+        {
+            json.begin(info, &mut self.catalogue, &mut self.out);
         }
         if let Form::Dump = self.form {
             return dump::record(next, &mut self.out);
@@ -260,30 +298,31 @@ impl Script {
         if !self.window.as_ref().is_none_or(within) || !self.cpus.as_ref().is_none_or(on) {
             return;
         }
-        let Some(read) = sample.read else { return self.show(index, &sample, info) };
+        let Some(read) = sample.read else { return self.show(index, &sample, record.misc, info) };
         // As perf does: one sample for each count that has grown, its period what it has grown by.
         for count in read.iter() {
             let Some(id) = count.id else { continue };
             let last = self.counts.insert(id, count.value).unwrap_or(0);
             let Some(index) = info.events.of_id(id).filter(|_| count.value != last) else { continue };
             sample.period = Some(count.value.wrapping_sub(last));
-            self.show(index, &sample, info);
+            self.show(index, &sample, record.misc, info);
         }
     }
 
     /// Shows a sample as one of an event.
-    fn show(&mut self, index: usize, sample: &Sample<'_>, info: &Info) {
+    fn show(&mut self, index: usize, sample: &Sample<'_>, misc: u16, info: &Info) {
         let Some(event) = self.catalogue.get(info, index) else { return };
         let comm = self.tasks.name(sample.pid.unwrap_or(0));
-        let sampled = Sampled { index, event, sample, comm, info, kernel: &self.kernel };
-        match &mut self.form {
+        let sampled = Sampled { index, event, sample, comm, info, misc, names: &self.names };
+        let whole = match &mut self.form {
             Form::Text(text) => text.sample(&sampled, &mut self.out),
-            Form::Json(json) => self.left_out.malformed += u64::from(!json.sample(&sampled, &mut self.out)),
-            Form::Ctf(ctf) => self.left_out.malformed += u64::from(!ctf.sample(&sampled, &mut self.out)),
+            Form::Json(json) => json.sample(&sampled, &mut self.out),
+            Form::Ctf(ctf) => ctf.sample(&sampled, &mut self.out),
             Form::Csv(csv) => csv.sample(&sampled, &mut self.out),
             Form::Folded(folded) => folded.sample(&sampled),
-            Form::Dump => {}
-        }
+            Form::Dump => true,
+        };
+        self.left_out.malformed += u64::from(!whole);
     }
 
     /// A loss, at its place.
@@ -300,6 +339,7 @@ impl Script {
                 return json.lost(cpu, lost, next.time, &mut self.out);
             }
             Form::Ctf(ctf) => return ctf.lost(cpu, lost, next.time, &mut self.out),
+            Form::Folded(folded) => return folded.lost(lost),
             _ => {}
         }
         if !self.show_lost {
@@ -357,6 +397,13 @@ impl Script {
             ));
         }
     }
+}
+
+/// What shows the fields that are asked for.
+fn shown(columns: &Columns, names: &Names) -> sink::text::Text {
+    let columns = columns.fields.iter().map(|name| sink::text::Column::Field(name.clone())).collect();
+    let options = sink::text::Options { columns, ..sink::text::Options::default() };
+    sink::text::Text::new(options).with_symbols(names.symbols())
 }
 
 /// Appends bytes without what could steer a terminal; all else, a backslash too, stays as it is.
