@@ -14,7 +14,7 @@ use tracer::symbol::{Frame, Space};
 use super::{
     Sampled,
     columns::{Column, Columns},
-    escape,
+    escape::escape,
     names::{Names, chain, space},
 };
 

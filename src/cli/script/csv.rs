@@ -148,11 +148,11 @@ fn quoted_all(names: &[&str], out: &mut Vec<u8>) {
 fn quoted(text: &[u8], out: &mut Vec<u8>) {
     let plain = !text.iter().any(|b| matches!(b, b',' | b'"'));
     if plain {
-        return super::escape(text, out);
+        return super::escape::escape(text, out);
     }
     out.push(b'"');
     let start = out.len();
-    super::escape(text, out);
+    super::escape::escape(text, out);
     let escaped = out.split_off(start);
     for byte in escaped {
         if byte == b'"' {

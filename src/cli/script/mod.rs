@@ -6,27 +6,31 @@ mod columns;
 mod csv;
 mod ctf;
 mod dump;
+mod escape;
 mod events;
 mod folded;
 mod header;
 pub mod input;
 mod json;
 mod names;
+mod sampled;
 mod samples;
+mod structs;
 mod tasks;
 mod text;
 
-use std::{collections::HashMap, io, process::ExitCode};
+use std::{cell::RefCell, collections::HashMap, io, process::ExitCode};
 
 use tracer::{
     Error, ErrorKind, Result,
     perf_data::{
-        Endian, kind,
+        kind,
         read::{Info, Limits, Next, Reader, Record, Sample, Sorted},
         records::{Lost, LostSamples},
     },
     ring::cpus,
-    sink::{self, escape::hex_byte},
+    sink,
+    symbol::Symbols,
 };
 
 use self::{
@@ -34,12 +38,13 @@ use self::{
     columns::Columns,
     csv::Csv,
     ctf::Ctf,
-    events::{Catalogue, Known},
+    events::Catalogue,
     folded::Folded,
     input::Input,
     json::Json,
     names::Names,
-    samples::Shape,
+    sampled::Sampled,
+    structs::Structs,
     tasks::Tasks,
     text::Text,
 };
@@ -47,41 +52,6 @@ use super::say;
 
 /// How much is written at once, and at least how much a whole batch may grow to.
 const BATCH: usize = 64 << 10;
-
-/// A sample, and what it takes to show it.
-struct Sampled<'a> {
-    /// Its event's place in the recording.
-    index: usize,
-    event: &'a Known,
-    sample: &'a Sample<'a>,
-    comm: &'a [u8],
-    info: &'a Info,
-    /// `misc` of its record.
-    misc: u16,
-    names: &'a Names,
-}
-
-impl Sampled<'_> {
-    /// What it is as an event.
-    fn shape(&self) -> &Shape {
-        &self.event.shapes[self.which()]
-    }
-
-    /// Which of its event's shapes that is.
-    fn which(&self) -> usize {
-        self.event.shape_of(self.sample.raw.map_or(0, <[u8]>::len))
-    }
-
-    /// Appends the raw bytes as the event's print fmt shows them, or in hexadecimal where it has none.
-    fn trace(&self, _scratch: &mut Vec<u8>, out: &mut Vec<u8>) {
-        let Some(raw) = self.sample.raw else { return };
-        let big = self.info.endian == Endian::Big;
-        match &self.event.print {
-            Some(print) => print.print(raw, big, &|address| self.names.kernel(address), out),
-            None => raw.iter().for_each(|b| hex_byte(*b, out)),
-        }
-    }
-}
 
 /// Records as they lie, or in order.
 enum Records<'a> {
@@ -142,7 +112,7 @@ struct Script {
     cpus: Option<Vec<u32>>,
     show_lost: bool,
     form: Form,
-    /// Columns that may name what no event has.
+    /// Columns that may name what no event has, until that is known.
     unchecked: Option<Columns>,
     catalogue: Catalogue,
     tasks: Tasks,
@@ -155,6 +125,10 @@ struct Script {
     header: bool,
     live: bool,
     left_out: LeftOut,
+    /// What shows structs.
+    args: RefCell<sink::text::Text>,
+    /// Samples of BPF programs that are shown as bytes, by event and size: how many there are, and why.
+    bytes: HashMap<(usize, usize), (u64, String)>,
 }
 
 /// Samples that are not shown, though nobody asked for that.
@@ -180,7 +154,11 @@ impl Script {
         let (names, columns) = (Names::new(), Columns::parse(&args.fields)?);
         let form = match args.format {
             _ if args.dump => Form::Dump,
-            Format::Text => Form::Text(Box::new(Text::new(columns.clone(), shown(&columns, &names)))),
+            Format::Text => {
+                let fields = columns.fields.iter().map(|name| sink::text::Column::Field(name.clone()));
+                let fields = shown(fields.collect(), Some(names.symbols()));
+                Form::Text(Box::new(Text::new(columns.clone(), fields)))
+            }
             Format::Json => Form::Json(Box::new(Json::new(&columns, names.symbols()))),
             Format::Csv => Form::Csv(Csv::new(columns.clone())),
             Format::Ctf => Form::Ctf(Box::default()),
@@ -191,8 +169,8 @@ impl Script {
             cpus: args.cpu.as_deref().map(cpus::parse).transpose()?,
             show_lost: args.show_lost,
             form,
-            unchecked: Some(columns).filter(|columns| !columns.fields.is_empty()),
-            catalogue: Catalogue::default(),
+            unchecked: Some(columns),
+            catalogue: Catalogue::new(Structs::new(&args.event)),
             tasks: Tasks::new(),
             names,
             counts: HashMap::new(),
@@ -201,6 +179,8 @@ impl Script {
             header: args.header || args.header_only,
             live,
             left_out: LeftOut::default(),
+            args: RefCell::new(shown(vec![sink::text::Column::Args], None)),
+            bytes: HashMap::new(),
         })
     }
 
@@ -248,9 +228,10 @@ impl Script {
         Ok(metadata)
     }
 
-    /// Whether the fields that are asked for are those of some event, once all of them are known.
+    /// Whether the fields and structs that are asked for are there, once all events are known.
     fn check(&mut self, info: &Info) -> Result<()> {
         let Some(columns) = self.unchecked.take() else { return Ok(()) };
+        self.catalogue.check(info)?;
         let mut known: Vec<String> = Vec::new();
         for index in 0..info.events.all().len() {
             let shapes = self.catalogue.get(info, index).map(|event| event.shapes.iter());
@@ -313,7 +294,12 @@ impl Script {
     fn show(&mut self, index: usize, sample: &Sample<'_>, misc: u16, info: &Info) {
         let Some(event) = self.catalogue.get(info, index) else { return };
         let comm = self.tasks.name(sample.pid.unwrap_or(0));
-        let sampled = Sampled { index, event, sample, comm, info, misc, names: &self.names };
+        let sampled =
+            Sampled { index, event, sample, comm, info, misc, names: &self.names, args: &self.args };
+        let raw = sample.raw.map_or(0, <[u8]>::len);
+        if let Some(why) = event.why_bytes(raw) {
+            self.bytes.entry((index, raw)).or_insert((0, why)).0 += 1;
+        }
         let whole = match &mut self.form {
             Form::Text(text) => text.sample(&sampled, &mut self.out),
             Form::Json(json) => json.sample(&sampled, &mut self.out),
@@ -380,6 +366,12 @@ impl Script {
         if malformed > 0 {
             say(&format!("note: {malformed} samples are not what their events say: they are left out"));
         }
+        let mut bytes: Vec<_> = self.bytes.iter().collect();
+        bytes.sort();
+        for ((index, _), (count, why)) in bytes {
+            let event = records.info().events.get(*index).map(|event| records.info().name_of(event));
+            say(&format!("note: {count} samples of {} are shown as bytes: {why}", event.unwrap_or_default()));
+        }
         if let Form::Ctf(ctf) = &self.form
             && ctf.moved() > 0
         {
@@ -399,51 +391,11 @@ impl Script {
     }
 }
 
-/// What shows the fields that are asked for.
-fn shown(columns: &Columns, names: &Names) -> sink::text::Text {
-    let columns = columns.fields.iter().map(|name| sink::text::Column::Field(name.clone())).collect();
-    let options = sink::text::Options { columns, ..sink::text::Options::default() };
-    sink::text::Text::new(options).with_symbols(names.symbols())
-}
-
-/// Appends bytes without what could steer a terminal; all else, a backslash too, stays as it is.
-fn escape(text: &[u8], out: &mut Vec<u8>) {
-    match is_plain(text) {
-        true => out.extend_from_slice(text),
-        false => escape_hostile(text, out),
+/// What shows these columns of an event.
+fn shown(columns: Vec<sink::text::Column>, symbols: Option<Symbols>) -> sink::text::Text {
+    let text = sink::text::Text::new(sink::text::Options { columns, ..sink::text::Options::default() });
+    match symbols {
+        Some(symbols) => text.with_symbols(symbols),
+        None => text,
     }
-}
-
-/// The same of what was appended behind `start`.
-fn escape_behind(start: usize, out: &mut Vec<u8>) {
-    if !is_plain(&out[start..]) {
-        let text = out.split_off(start);
-        escape_hostile(&text, out);
-    }
-}
-
-/// Whether all is printable ASCII: no byte ends the search, so that many are looked at at once.
-fn is_plain(text: &[u8]) -> bool {
-    !text.iter().fold(false, |odd, b| odd | !matches!(b, b' '..=b'~'))
-}
-
-#[cold]
-fn escape_hostile(text: &[u8], out: &mut Vec<u8>) {
-    for chunk in text.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            let mut utf8 = [0; 4];
-            let utf8 = c.encode_utf8(&mut utf8).as_bytes();
-            if c.is_control() {
-                utf8.iter().for_each(|b| hex(*b, out));
-            } else {
-                out.extend_from_slice(utf8);
-            }
-        }
-        chunk.invalid().iter().for_each(|b| hex(*b, out));
-    }
-}
-
-fn hex(byte: u8, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"\\x");
-    hex_byte(byte, out);
 }

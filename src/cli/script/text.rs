@@ -7,7 +7,7 @@ use tracer::sink::{Encode as _, text};
 use super::{
     Sampled, chain,
     columns::{Column, Columns},
-    escape, escape_behind,
+    escape::{escape, escape_behind},
 };
 
 /// The text form.

@@ -1,7 +1,5 @@
 //! A struct's members as fields; what is done by libbpf for users' objects in `probe::foreign` is done here of bytes.
 
-use std::sync::Arc;
-
 use super::{Btf, Type, kind};
 use crate::schema::{Field, Kind, Names, Show, by_name};
 
