@@ -117,7 +117,7 @@ impl Columns {
         Err(Error::usage(format!(
             "--fields: there is no column '{other}', and no event has a field of that name"
         ))
-        .with_help(format!("{near} {}; fields: {}", help(), some(known))))
+        .with_help(format!("{near}; {}; fields: {}", help(), some(known))))
     }
 }
 
@@ -130,7 +130,7 @@ fn some(names: &[String]) -> String {
 
 fn help() -> String {
     let known: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
-    format!("Columns: {}", known.join(", "))
+    format!("columns: {}", known.join(", "))
 }
 
 #[cfg(test)]

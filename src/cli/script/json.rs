@@ -6,7 +6,7 @@ use tracer::{
     event::{Cause, Gap, NO_CPU},
     perf_data::{Feature, feature::id, read::Info},
     schema::Schema,
-    sink::{Encode as _, Header, Probe, json},
+    sink::{Encode as _, Header, Probe, json, perf_data},
     symbol::Symbols,
 };
 
@@ -46,6 +46,8 @@ impl Json {
             _ => String::new(),
         };
         let (host, release) = (text(id::HOSTNAME), text(id::OSRELEASE));
+        let version = text(id::VERSION);
+        let boot_id = perf_data::boot_of(&version).unwrap_or_default();
         let mut probes: Vec<(Schema, bool)> = Vec::new();
         for index in 0..info.events.all().len() {
             let shapes = catalogue.get(info, index).map(|event| event.shapes.iter());
@@ -56,8 +58,7 @@ impl Json {
             .iter()
             .map(|(schema, headed)| Probe { schema, attached: "a recording", headed: *headed })
             .collect();
-        let header =
-            Header { host: &host, release: &release, boot_id: "", clock: clock(info), probes: &probes };
+        let header = Header { host: &host, release: &release, boot_id, clock: clock(info), probes: &probes };
         self.encode.header(&header, out);
     }
 

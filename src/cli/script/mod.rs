@@ -15,7 +15,7 @@ mod json;
 mod names;
 mod sampled;
 mod samples;
-mod structs;
+pub mod structs;
 mod tasks;
 mod text;
 

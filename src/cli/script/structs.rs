@@ -130,7 +130,9 @@ impl Known {
                 continue;
             }
             // `foo___bar` is another version of the kernel's `foo` (CO-RE).
-            if !of.name.contains("___") && !kernel.contains(of.name) {
+            // Nor does another tracer's program put out what tracer's own are made of.
+            let others = of.name.contains("___") || of.name.starts_with("tracer_");
+            if !others && !kernel.contains(of.name) {
                 self.candidates.push(shape.clone());
             }
             self.all.push(shape);

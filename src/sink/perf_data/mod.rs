@@ -34,6 +34,7 @@ use std::{
 
 #[cfg(feature = "probe")]
 pub use self::programs::features_of;
+pub use self::recording::boot_of;
 pub use self::snapshots::{Held, Snapshots};
 use self::{files::Files, recording::Recording};
 use super::{Counts, Header, Note, Outlet, Sink, StreamSink, Transform, outlet};

@@ -28,6 +28,8 @@ const HEAD: usize = records::HEADER + SampleHead::SIZE;
 /// What callchains say before addresses of the kernel, and of the process (`PERF_CONTEXT_*`).
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
 const CONTEXT_USER: u64 = -512i64 as u64;
+/// What stands between the version and the id of the boot.
+const BOOT: &str = ", boot ";
 /// CLOCK_MONOTONIC, as attributes name it.
 const MONOTONIC: i32 = 1;
 /// Side-band records end as ours do: the fields that trailers have are the same.
@@ -112,7 +114,7 @@ impl Recording {
             Feature::TracingData(Box::new(TracingData::of(ENDIAN, vec![(b"tracer".to_vec(), formats)]))),
             Feature::Text(id::HOSTNAME, header.host.into()),
             Feature::Text(id::OSRELEASE, header.release.into()),
-            Feature::Text(id::VERSION, format!("tracer {}", env!("CARGO_PKG_VERSION")).into()),
+            Feature::Text(id::VERSION, version(header.boot_id).into()),
             Feature::ClockResolution(1),
             Feature::ClockData(ClockData {
                 clockid: MONOTONIC as u32,
@@ -151,6 +153,18 @@ impl Recording {
             put_trailer(self.sample_type, &id, ENDIAN, out);
         });
     }
+}
+
+/// The recorder's version, and which boot it was: no feature of perf's has a place for that, and on one that perf does
+/// not know `perf inject` ends.
+fn version(boot_id: &str) -> String {
+    let version = concat!("tracer ", env!("CARGO_PKG_VERSION"));
+    if boot_id.is_empty() { version.to_owned() } else { format!("{version}{BOOT}{boot_id}") }
+}
+
+/// The boot that a recording's `VERSION` tells of, where it is one of ours.
+pub fn boot_of(version: &str) -> Option<&str> {
+    version.strip_prefix("tracer ")?.split_once(BOOT).map(|(_, boot_id)| boot_id)
 }
 
 /// A name that no other event has.
