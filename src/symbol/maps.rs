@@ -92,6 +92,18 @@ impl Maps {
         process.state = inner.changes;
     }
 
+    /// Nothing is mapped there any more, in a process or in the kernel.
+    pub fn unmap(&self, pid: u32, start: u64, end: u64) {
+        let mut inner = self.inner();
+        let inner = &mut *inner;
+        let Some(process) = inner.processes.get_mut(&pid) else { return };
+        inner.count -= process.mapped.len();
+        process.cut(start, end);
+        inner.count += process.mapped.len();
+        inner.changes += 1;
+        process.state = inner.changes;
+    }
+
     /// A process begins as its parent is.
     pub fn fork(&self, parent: u32, child: u32) {
         let mut inner = self.inner();
@@ -194,6 +206,8 @@ mod tests {
         // All of three at once.
         maps.map(7, mapped(0, u64::MAX, 0, "/c"));
         assert_eq!(of(0x4000), Some(("/c".into(), 0x4000)));
+        maps.unmap(7, 0x4000, 0x5000);
+        assert_eq!((of(0x3fff).is_some(), of(0x4000), of(0x5000).is_some()), (true, None, true));
         maps.map(7, mapped(5, 5, 0, "/empty"));
         assert_eq!(of(5), Some(("/c".into(), 5)));
     }

@@ -5,6 +5,9 @@
 
 use super::{Find, Frame, Maps, Space, kernel::Table};
 
+/// The module that `/proc/kallsyms` has BPF programs in.
+const PROGRAM: &str = "bpf";
+
 /// Names addresses of a recording.
 pub(super) struct Recorded {
     maps: Maps,
@@ -45,15 +48,31 @@ impl Recorded {
             Some(table) => table.find(addresses),
             None => addresses.iter().map(|a| Frame::bare(*a)).collect(),
         };
-        for frame in found.iter_mut().filter(|frame| frame.symbol.is_none()) {
-            let module = self.maps.at(None, frame.address);
-            // Of the kernel itself nothing more is said.
-            frame.module = module.and_then(|m| {
-                let name = m.path.strip_prefix('[')?.strip_suffix(']')?;
-                (name != "kernel.kallsyms").then(|| name.into())
-            });
-        }
+        found.iter_mut().for_each(|frame| self.correct(frame));
         found
+    }
+
+    /// What is loaded into the kernel beyond itself is what the recording says, not what is there now.
+    fn correct(&self, frame: &mut Frame) {
+        let mapped = self.maps.at(None, frame.address);
+        match mapped {
+            // A BPF program, by its own name.
+            Some(program) if !program.path.starts_with('[') => {
+                *frame = Frame {
+                    symbol: Some((*program.path).into()),
+                    offset: program.place(frame.address),
+                    module: Some(PROGRAM.into()),
+                    ..Frame::bare(frame.address)
+                };
+            }
+            _ if frame.module.as_deref() == Some(PROGRAM) => *frame = Frame::bare(frame.address),
+            // Of the kernel itself nothing more is said.
+            Some(module) if frame.symbol.is_none() => {
+                let name = module.path.strip_prefix('[').and_then(|path| path.strip_suffix(']'));
+                frame.module = name.filter(|name| *name != "kernel.kallsyms").map(Into::into);
+            }
+            _ => {}
+        }
     }
 
     fn user(&mut self, tgid: u32, addresses: &[u64]) -> Vec<Frame> {

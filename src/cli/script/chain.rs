@@ -18,6 +18,9 @@ use super::{
     names::{Names, chain, space},
 };
 
+/// The most frames of a call chain that are shown (perf's `PERF_MAX_STACK_DEPTH`).
+const MOST: usize = 127;
+
 /// Appends the frames of a sample's call chain behind a line's end; where its event has none, its own address behind a
 /// blank.
 pub fn append(sampled: &Sampled<'_>, columns: &Columns, out: &mut Vec<u8>) {
@@ -31,7 +34,7 @@ pub fn append(sampled: &Sampled<'_>, columns: &Columns, out: &mut Vec<u8>) {
         return name(names, space, &frame, columns, out);
     };
     out.push(b'\n');
-    for (user, address) in chain(&words) {
+    for (user, address) in chain(&words).take(MOST) {
         let space = if user { Space::Process(tgid) } else { Space::Kernel };
         let _ = write!(out, "\t{:16x}", names.place(space, address));
         // As perf does, not as of the call before it.

@@ -11,7 +11,7 @@ use tracer::{
         feature::{BuildId, id},
         kind,
         read::{Info, Record, Words},
-        records::{Comm, MapId, Mmap, Mmap2, Task, misc},
+        records::{Comm, Ksymbol, MapId, Mmap, Mmap2, Task, misc},
     },
     symbol::{Frame, Mapped, Maps, Space, Symbols, kernel_build_id},
 };
@@ -69,12 +69,26 @@ impl Names {
                     self.maps.exec(comm.pid);
                 }
             }
+            kind::KSYMBOL => {
+                let symbol = Ksymbol::parse(record.body, record.endian);
+                symbol.into_iter().for_each(|symbol| self.program(&symbol));
+            }
             kind::BUILD_ID => {
                 let told = BuildId::parse_body(record.misc, record.body, record.endian);
                 told.into_iter().for_each(|told| self.build_id(&told));
             }
             _ => {}
         }
+    }
+
+    /// A BPF program, or what leads to one, is in the kernel or gone.
+    fn program(&self, symbol: &Ksymbol<'_>) {
+        let (start, end) = (symbol.addr, symbol.addr.saturating_add(symbol.len.into()));
+        if symbol.flags & 1 == 1 {
+            return self.maps.unmap(u32::MAX, start, end);
+        }
+        let path = String::from_utf8_lossy(symbol.name.0).into();
+        self.maps.map(u32::MAX, Mapped { start, end, offset: 0, path, build_id: None });
     }
 
     fn build_id(&mut self, told: &BuildId) {

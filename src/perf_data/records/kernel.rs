@@ -154,7 +154,8 @@ impl Namespaces {
 }
 
 impl<'a> Ksymbol<'a> {
-    pub(super) fn parse(body: &'a [u8], endian: Endian) -> Option<Ksymbol<'a>> {
+    /// Reads the body.
+    pub fn parse(body: &'a [u8], endian: Endian) -> Option<Ksymbol<'a>> {
         let mut f = Fields::new(body, endian);
         let (addr, len, kind, flags) = (f.u64()?, f.u32()?, f.u16()?, f.u16()?);
         Some(Ksymbol { addr, len, kind, flags, name: Text(f.c_string()) })
