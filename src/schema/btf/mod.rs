@@ -156,6 +156,11 @@ impl<'a> Btf<'a> {
         })
     }
 
+    /// The name of a type by its id; empty where it has none.
+    pub fn name(&self, id: u32) -> &'a str {
+        self.ty(id).map_or("", |ty| self.string(ty.name))
+    }
+
     /// Every struct that has a name.
     pub fn structs(&self) -> impl Iterator<Item = Struct<'a>> + '_ {
         let all = (0u32..).zip(&self.types).filter(|(_, ty)| ty.kind() == kind::STRUCT);

@@ -33,7 +33,7 @@ use std::{
 };
 
 #[cfg(feature = "probe")]
-pub use self::programs::features_of;
+pub use self::programs::{Symbol, features_of, symbols_of};
 pub use self::recording::boot_of;
 pub use self::snapshots::{Held, Snapshots};
 use self::{files::Files, recording::Recording};
@@ -59,6 +59,8 @@ pub struct Options {
     pub command_line: Vec<Vec<u8>>,
     /// What else the header is to say, such as of our programs.
     pub features: Vec<Feature>,
+    /// Where our programs lie, so that their frames have names.
+    pub symbols: Vec<Symbol>,
 }
 
 /// Batches of 64 KiB that wait for the disk.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Options, host, rounds::Rounds, tasks::Tasks};
+use super::{Options, Symbol, host, rounds::Rounds, tasks::Tasks};
 use crate::{
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
@@ -10,7 +10,7 @@ use crate::{
         Attr, Endian, Feature, TracingData,
         feature::{ClockData, EventDesc, id},
         flag, kind,
-        records::{self, Lost, SampleHead, misc, put_trailer},
+        records::{self, Ksymbol, Lost, SampleHead, Text, misc, put_trailer},
         write::{Compressor, Layout, Opening},
     },
     record::{Record, SampleId, sample_type},
@@ -46,6 +46,7 @@ pub struct Recording {
     compress: Option<i32>,
     /// What else is said of the host and its programs.
     features: Vec<Feature>,
+    symbols: Vec<Symbol>,
     /// The type of an event is this and its probe's number.
     types: u16,
     /// Of each kind of event, whether it opens with our own head.
@@ -75,6 +76,7 @@ impl Recording {
             command_line: options.command_line.clone(),
             compress: options.compress,
             features: options.features.clone(),
+            symbols: options.symbols.clone(),
             types: TYPES,
             headed: Vec::new(),
             sample_type: SampleHead::SAMPLE_TYPE,
@@ -200,6 +202,13 @@ impl Encode for Recording {
                 put_trailer(self.sample_type, &id, ENDIAN, out);
             });
         });
+        if stacks(false) {
+            for symbol in &self.symbols {
+                let (addr, len, name) = (symbol.address, symbol.len, Text(symbol.name.as_bytes()));
+                let symbol = Ksymbol { addr, len, kind: Ksymbol::BPF, flags: 0, name };
+                self.put(kind::KSYMBOL, &SampleId::default(), out, |out| symbol.write(ENDIAN, out));
+            }
+        }
     }
 
     #[inline]
