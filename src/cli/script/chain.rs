@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! dd    14/14    [001] 42503.534332078: syscalls:sys_enter_write: fd: 0x00000001, …
-//! 	           f8350 __GI___libc_write+0x10 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+//!         f8350 __GI___libc_write+0x10 (/usr/lib/x86_64-linux-gnu/libc.so.6)
 //! ```
 //!
 //! In a call chain the address of a file is its place there, of the kernel and of what is no file it is the address.

@@ -143,9 +143,9 @@ struct LeftOut {
 enum Form {
     Text(Box<Text>),
     Json(Box<Json>),
-    Csv(Csv),
+    Csv(Box<Csv>),
     Ctf(Box<Ctf>),
-    Folded(Folded),
+    Folded(Box<Folded>),
     Dump,
 }
 
@@ -160,9 +160,9 @@ impl Script {
                 Form::Text(Box::new(Text::new(columns.clone(), fields)))
             }
             Format::Json => Form::Json(Box::new(Json::new(&columns, names.symbols()))),
-            Format::Csv => Form::Csv(Csv::new(columns.clone())),
+            Format::Csv => Form::Csv(Box::new(Csv::new(columns.clone()))),
             Format::Ctf => Form::Ctf(Box::default()),
-            Format::Folded => Form::Folded(Folded::new(names.symbols())),
+            Format::Folded => Form::Folded(Box::new(Folded::new(names.symbols()))),
         };
         Ok(Script {
             window: args.time,

@@ -33,7 +33,7 @@ use std::{
 };
 
 #[cfg(feature = "probe")]
-pub use self::programs::{Symbol, features_of, symbols_of};
+pub use self::programs::{features_of, symbols_of};
 pub use self::recording::boot_of;
 pub use self::snapshots::{Held, Snapshots};
 use self::{files::Files, recording::Recording};
@@ -61,6 +61,17 @@ pub struct Options {
     pub features: Vec<Feature>,
     /// Where our programs lie, so that their frames have names.
     pub symbols: Vec<Symbol>,
+}
+
+/// Where a function of a program lies in the kernel, and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its address.
+    pub address: u64,
+    /// Its bytes.
+    pub len: u32,
+    /// As `/proc/kallsyms` has it.
+    pub name: String,
 }
 
 /// Batches of 64 KiB that wait for the disk.

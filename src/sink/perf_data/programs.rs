@@ -1,5 +1,6 @@
 //! Our own programs as features say them: `struct bpf_prog_info` with its arrays, as perf lays them out.
 
+use super::Symbol;
 use crate::{
     perf_data::{Endian, Feature, feature::BpfProgram},
     probe::ProgramFacts,
@@ -30,17 +31,6 @@ pub fn features_of(programs: &[ProgramFacts], types: &[(u32, Vec<u8>)]) -> Vec<F
         all.push(Feature::BpfBtf(types.to_vec()));
     }
     all
-}
-
-/// Where a function of a program lies in the kernel, and its name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symbol {
-    /// Its address.
-    pub address: u64,
-    /// Its bytes.
-    pub len: u32,
-    /// As `/proc/kallsyms` has it.
-    pub name: String,
 }
 
 /// The functions of programs, as far as it may be known where they lie.
