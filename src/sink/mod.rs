@@ -16,6 +16,7 @@
 //! event that a sink was handed ends in exactly one of its three counts.
 
 mod clock;
+mod column;
 mod count;
 pub mod escape;
 pub mod folded;
@@ -24,6 +25,7 @@ pub mod hex;
 mod hold;
 pub mod json;
 pub mod json_schema;
+mod labels;
 mod lines;
 mod memory;
 mod number;

@@ -84,6 +84,7 @@ mod rings;
 mod schema;
 mod script;
 mod script_events;
+mod second_reader;
 mod sessions;
 mod sideband;
 mod signals;
@@ -134,6 +135,7 @@ const TESTS: &[&[Test]] = &[
     schema::TESTS,
     script::TESTS,
     script_events::TESTS,
+    second_reader::TESTS,
     verifier::TESTS,
     peers::TESTS,
     filters::TESTS,

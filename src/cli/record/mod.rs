@@ -20,6 +20,7 @@ use tracer::{
 
 use self::args::{Extent, Record};
 use super::{
+    output,
     run::{self, Manner, Ready},
     say,
 };
@@ -36,6 +37,9 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     }
     if args.flight.is_some() {
         return snapshots(args, piped);
+    }
+    if !piped {
+        output::check_place(&args.output)?;
     }
     let manner = Manner { aside: piped, tasks: true, ..Manner::default() };
     let mut ready = run::ready(&args.probes, &args.trace, manner)?;

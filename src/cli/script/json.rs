@@ -22,6 +22,8 @@ pub struct Json {
     encode: json::Json,
     scratch: Vec<u8>,
     begun: bool,
+    /// By event, which of the header's probes its first shape is.
+    places: Vec<usize>,
     /// By CPU: how many samples there were, and the time of the last.
     lanes: HashMap<u32, (u32, Option<u64>)>,
     events: u64,
@@ -33,7 +35,15 @@ impl Json {
     pub fn new(columns: &Columns, symbols: Symbols) -> Json {
         let encode = json::Json::default().with_symbols(symbols);
         let encode = if columns.is_usual() { encode } else { encode.only(keys(columns)) };
-        Json { encode, scratch: Vec::new(), begun: false, lanes: HashMap::new(), events: 0, missing: 0 }
+        Json {
+            encode,
+            scratch: Vec::new(),
+            begun: false,
+            places: Vec::new(),
+            lanes: HashMap::new(),
+            events: 0,
+            missing: 0,
+        }
     }
 
     /// Appends the header, once what it says is known.
@@ -50,6 +60,7 @@ impl Json {
         let boot_id = perf_data::boot_of(&version).unwrap_or_default();
         let mut probes: Vec<(Schema, bool)> = Vec::new();
         for index in 0..info.events.all().len() {
+            self.places.push(probes.len());
             let shapes = catalogue.get(info, index).map(|event| event.shapes.iter());
             let probe = |shape: &Shape| (shape.schema.clone(), shape.is_headed());
             probes.extend(shapes.into_iter().flatten().map(probe));
@@ -65,8 +76,11 @@ impl Json {
     /// Appends a sample's line; false where its raw bytes are too few for their own format.
     pub fn sample(&mut self, sampled: &Sampled<'_>, out: &mut Vec<u8>) -> bool {
         let lane = self.lanes.entry(sampled.sample.cpu.unwrap_or(NO_CPU)).or_default();
-        let Some(event) = sampled.shape().event(sampled, lane.0, &mut self.scratch) else { return false };
+        let Some(mut event) = sampled.shape().event(sampled, lane.0, &mut self.scratch) else { return false };
         *lane = (lane.0.wrapping_add(1), sampled.sample.time);
+        // Its number was another's in another stream.
+        let place = self.places.get(sampled.index).map(|first| first + sampled.which() + 1);
+        event.wire.probe = place.and_then(|place| u16::try_from(place).ok()).unwrap_or(0);
         self.events += 1;
         self.encode.event(&event, out);
         true

@@ -120,6 +120,11 @@ impl<'a> EventUpdate<'a> {
     }
 }
 
+impl IdEntry {
+    /// Of an event that counts any thread on any CPU; its id is still to be given.
+    pub const ANYWHERE: IdEntry = IdEntry { id: 0, index: 0, cpu: u64::MAX, tid: u64::MAX };
+}
+
 impl IdIndex {
     /// Reads the body.
     pub fn parse(body: &[u8], endian: Endian) -> Option<IdIndex> {

@@ -34,13 +34,13 @@ pub(super) fn event(json: &mut Json, event: &Event<'_>, out: &mut Vec<u8>) {
         out.push(b':');
         match &**own {
             "cpu" => cpu(event.cpu, out),
-            "time" => json.optional(event.time, out),
+            "time" => json.options.optional(event.time, out),
             "seq" => decimal(wire.seq, out),
             "event" => _ = escape::json(event.schema.name.as_bytes(), out),
             "pid" => number(ids, wire.tgid.into(), out),
             "tid" => number(ids, wire.pid.into(), out),
             "uid" => number(all, wire.uid.into(), out),
-            "cgroup" => json.optional(all.then_some(wire.cgroup), out),
+            "cgroup" => json.options.optional(all.then_some(wire.cgroup), out),
             "comm" if all || wire.carries == Carries::Task => _ = escape::json(wire.comm(), out),
             _ => key(b"null", out),
         }
@@ -59,7 +59,8 @@ fn args(json: &mut Json, event: &Event<'_>, keys: &Keys, out: &mut Vec<u8>) {
         key(if i > 0 { b"," } else { b"" }, out);
         escape::json(field.name.as_bytes(), out);
         out.push(b':');
-        json.value(field, &value, event.wire.tgid, out);
+        let Json { options, namer, .. } = json;
+        options.value(field, &value, namer, event.wire.tgid, out);
     }
     out.push(b'}');
     if wanted().any(|(_, value)| matches!(value, Value::Fault)) {

@@ -10,7 +10,7 @@ use crate::{
         Attr, Endian, Feature, TracingData,
         feature::{ClockData, EventDesc, id},
         flag, kind,
-        records::{self, Ksymbol, Lost, SampleHead, Text, misc, put_trailer},
+        records::{self, IdEntry, IdIndex, Ksymbol, Lost, SampleHead, Text, misc, put_trailer},
         write::{Compressor, Layout, Opening},
     },
     record::{Record, SampleId, sample_type},
@@ -194,6 +194,11 @@ impl Encode for Recording {
         } else {
             out.extend_from_slice(&opening.pipe());
         }
+        let ids =
+            (0..header.probes.len() as u64).map(|i| IdEntry { id: i + 1, ..IdEntry::ANYWHERE }).collect();
+        records::put(kind::ID_INDEX, 0, ENDIAN, out, |out| {
+            IdIndex { entries: ids, guests: None }.write(ENDIAN, out);
+        });
         // Without the first of them perf says that addresses were hidden, whether there are any or not.
         host::kernel_maps(stacks(false), |map| {
             let id = SampleId { id: Some(1), ..SampleId::default() };
