@@ -59,6 +59,7 @@ pub use ordered::{Order, Ordered};
 pub use outlet::{Options, Outlet};
 #[cfg(feature = "perf-data")]
 pub use perf_data::PerfData;
+pub use shown::shown_instead;
 pub use stream::{Encode, StreamSink};
 pub use when::TimeFormat;
 pub use writer::Transform;

@@ -39,6 +39,7 @@
 //! | `record` | recordings, judged by perf |
 //! | `record_flight` | snapshots of rings that are written over |
 //! | `script` | recordings that perf made, read |
+//! | `script_events` | addresses, fields and structs of recordings by name |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
@@ -82,6 +83,7 @@ mod rights;
 mod rings;
 mod schema;
 mod script;
+mod script_events;
 mod second_reader;
 mod sessions;
 mod sideband;
@@ -132,6 +134,7 @@ const TESTS: &[&[Test]] = &[
     types::TESTS,
     schema::TESTS,
     script::TESTS,
+    script_events::TESTS,
     second_reader::TESTS,
     verifier::TESTS,
     peers::TESTS,

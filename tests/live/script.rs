@@ -23,7 +23,7 @@ const fn judged(name: &'static str, run: fn(&Context) -> Outcome) -> Test {
 }
 
 /// Recordings made now, in the test's own folder: all, or one.
-fn recordings(ctx: &Context, only: &str) -> Result<Vec<PathBuf>> {
+pub fn recordings(ctx: &Context, only: &str) -> Result<Vec<PathBuf>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/record.sh");
     let folder = ctx.scratch.join("recordings");
     ctx.job("sh", [script.as_os_str(), folder.as_os_str(), only.as_ref()]).seconds(300).succeed()?;

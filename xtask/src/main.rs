@@ -4,8 +4,8 @@
 mod apt;
 mod bench;
 mod cost;
-mod features;
 mod failures;
+mod features;
 mod fuzz;
 mod kernels;
 mod report;

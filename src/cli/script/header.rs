@@ -8,7 +8,7 @@ use tracer::perf_data::{
     read::Info,
 };
 
-use super::{escape, events};
+use super::{escape::escape, events};
 
 /// The names of features, from bit 1 on.
 const NAMES: [&str; 31] = [
