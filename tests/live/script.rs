@@ -59,17 +59,15 @@ fn told(text: &str, pipe: bool) -> Vec<(u64, u64, u64)> {
     text.lines().filter_map(line).collect()
 }
 
-/// What a header says of the recording, and not of the file or of the BPF programs whose functions perf names by BTF.
+/// What a header says of the recording, and not of the file.
 fn facts(text: &str) -> Vec<&str> {
-    const OTHERS: [&str; 9] = [
+    const OTHERS: [&str; 7] = [
         "# captured on",
         "# header version",
         "# data offset",
         "# data size",
         "# feat offset",
         "# missing features",
-        "# bpf_prog_info",
-        "# \tsub_prog",
         "# ====",
     ];
     let told = |line: &&str| !OTHERS.iter().any(|other| line.starts_with(other)) && line.trim_end() != "#";

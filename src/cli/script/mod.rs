@@ -13,6 +13,7 @@ mod header;
 pub mod input;
 mod json;
 mod names;
+mod programs;
 mod sampled;
 mod samples;
 pub mod structs;

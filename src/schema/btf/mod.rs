@@ -168,6 +168,12 @@ impl<'a> Btf<'a> {
         named.filter(|of| !of.name.is_empty())
     }
 
+    /// The name of a function, by its type's number as `struct bpf_func_info` has it; `None` where there is no such
+    /// function.
+    pub fn function(&self, id: u32) -> Option<&'a str> {
+        self.ty(id).filter(|ty| ty.kind() == kind::FUNC).map(|ty| self.string(ty.name))
+    }
+
     /// The tags of variables: each variable's name, and the text.
     pub fn tags(&self) -> impl Iterator<Item = (&'a str, &'a str)> + '_ {
         self.types.iter().filter(|ty| ty.kind() == kind::DECL_TAG).filter_map(|tag| {
