@@ -134,18 +134,23 @@ int follow_exec(__u64 *ctx)
 	return 0;
 }
 
-/* A process id may be used again: it is forgotten when the last thread has gone. */
+/* An id may be used again: a process is forgotten when its last thread has gone, a thread when it goes. */
 SEC("tp_btf/sched_process_exit")
 int follow_exit(__u64 *ctx)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct tracer_accounts *mine = my_accounts(config.probe);
 	struct ids ids = my_ids(config.probe);
+	__u32 *how, forgotten;
 
 	if (!mine)
 		return 0;
 	count(mine->fired);
-	if (!task->signal->live.counter && !bpf_map_delete_elem(&targets, &ids.tgid))
+	forgotten = !task->signal->live.counter && !bpf_map_delete_elem(&targets, &ids.tgid);
+	how = bpf_map_lookup_elem(&targets, &ids.pid);
+	if (how && *how & TRACER_TARGET_THREAD && !bpf_map_delete_elem(&targets, &ids.pid))
+		forgotten = 1;
+	if (forgotten)
 		count(mine->stored);
 	else
 		count(mine->filtered);

@@ -4,6 +4,8 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
+use tracer::sink::TimeFormat;
+
 use super::{
     attach::Manner,
     record::args as record,
@@ -133,7 +135,7 @@ pub struct Probes {
 /// Which tasks are traced.
 #[derive(Clone, Debug, Group)]
 pub struct Tasks {
-    /// Trace this process and its children (or this thread); may be repeated
+    /// Trace this process and its children (or this thread) until the last has ended; may be repeated
     #[arg(short, long, value_name = "PID", value_delimiter = ',', env = "TRACER_PID")]
     pub pid: Vec<u32>,
     /// Trace tasks whose name matches; * and ? match
@@ -217,8 +219,8 @@ pub struct Stream {
     #[arg(long, value_name = "LIST", env = "TRACER_FIELDS")]
     pub fields: Option<String>,
     /// The time column of text: none, delta, mono, wall or utc
-    #[arg(short, long, value_name = "HOW", default_value = "mono", env = "TRACER_TIME")]
-    pub time: String,
+    #[arg(short, long, value_name = "HOW", value_parser = units::shown, default_value = "mono", env = "TRACER_TIME")]
+    pub time: TimeFormat,
     /// JSON integers of 64 bits: as numbers, exact in the text, or as strings for readers that keep doubles
     #[arg(long, value_enum, default_value_t = JsonInt::Number, env = "TRACER_JSON_INT")]
     pub json_int: JsonInt,
@@ -292,7 +294,7 @@ pub struct SchemaOf {
 #[derive(Clone, Debug, Group)]
 pub struct Rings {
     /// The ring of each CPU, in bytes [default: 1M, less where the limit says so]
-    #[arg(short = 'm', long = "ring", value_name = "SIZE", value_parser = units::size, env = "TRACER_RING")]
+    #[arg(short = 'm', long = "ring", value_name = "SIZE", value_parser = units::ring, env = "TRACER_RING")]
     pub size: Option<usize>,
     /// All rings together, in bytes
     #[arg(long, value_name = "SIZE", value_parser = units::size, env = "TRACER_RING_TOTAL")]

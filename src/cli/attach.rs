@@ -17,25 +17,6 @@ use super::{args::Missing, complain, say};
 /// How long attaching may take before a line says how far it is.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// All that the specs match.
-pub fn find(manner: Manner, specs: &[Spec]) -> Result<Vec<Found>> {
-    let mut all = Vec::new();
-    for spec in specs {
-        let since = Instant::now();
-        match probe::find(spec) {
-            Ok(found) => {
-                if manner.verbose && found.is_pattern() {
-                    let time = since.elapsed().as_secs_f64();
-                    say(&format!("{spec}: {} found in {time:.3} s", found.each().len()));
-                }
-                all.push(found);
-            }
-            Err(error) => missing(manner, error)?,
-        }
-    }
-    Ok(all)
-}
-
 /// What is said, and what is put up with.
 #[derive(Clone, Copy)]
 pub struct Manner {
@@ -47,51 +28,117 @@ pub struct Manner {
     pub verbose: bool,
 }
 
-/// Attaches all of it, and says how, unless quiet.
-pub fn attach(manner: Manner, session: &mut Session, all: &[Found]) -> Result<()> {
-    let mut whole = true;
-    for found in all {
-        let attach = |progress: &mut dyn FnMut(usize, usize)| {
-            let outcome = session.attach_found(found, progress)?;
-            Ok((session.probes().attached()[outcome.attached.clone()].to_vec(), outcome))
-        };
-        let attached = one(manner, found, attach)?;
-        whole &= attached;
-        if attached && found.spec().provider == Provider::Object {
-            told_of_object(manner, session, found.spec());
-        }
-    }
-    if session.schemas().next().is_none() {
-        return Err(none());
-    }
-    // What an object that is missing would have had is not known.
-    if whole { session.check_objects() } else { Ok(()) }
-}
-
-/// Attaches what was found of one spec by `attach`, which gives what came of it; false where it is missing, and that
-/// is put up with.
-pub fn one(
+/// Attaching the specs of one command.
+pub struct Attaching {
     manner: Manner,
-    found: &Found,
-    attach: impl FnOnce(&mut dyn FnMut(usize, usize)) -> Result<(Vec<Attached>, Outcome)>,
-) -> Result<bool> {
-    let mut progress = Progress::new(manner.quiet, found.spec());
-    let since = Instant::now();
-    let outcome = attach(&mut |done, all| progress.show(done, all));
-    progress.clear();
-    match outcome {
-        Err(error) => missing(manner, error).map(|()| false),
-        Ok((attached, outcome)) => {
-            refused(manner, found, &outcome)?;
-            told(manner, found, &attached, since.elapsed());
-            Ok(true)
-        }
-    }
+    /// What could not be attached was all for want of what this host has or allows.
+    hosts_fault: bool,
 }
 
-/// That nothing is left to trace.
-pub fn none() -> Error {
-    Error::new(ErrorKind::Attach, "none of the probes could be attached")
+impl Attaching {
+    /// As the arguments say.
+    pub fn new(manner: Manner) -> Attaching {
+        Attaching { manner, hosts_fault: true }
+    }
+
+    /// All that the specs match.
+    pub fn find(&mut self, specs: &[Spec]) -> Result<Vec<Found>> {
+        let mut all = Vec::new();
+        for spec in specs {
+            let since = Instant::now();
+            match probe::find(spec) {
+                Ok(found) => {
+                    if self.manner.verbose && found.is_pattern() {
+                        let time = since.elapsed().as_secs_f64();
+                        say(&format!("{spec}: {} found in {time:.3} s", found.each().len()));
+                    }
+                    all.push(found);
+                }
+                Err(error) => self.missing(error)?,
+            }
+        }
+        if all.is_empty() { Err(self.none()) } else { Ok(all) }
+    }
+
+    /// Attaches all of it, and says how, unless quiet.
+    pub fn attach(&mut self, session: &mut Session, all: &[Found]) -> Result<()> {
+        let mut whole = true;
+        for found in all {
+            let attach = |progress: &mut dyn FnMut(usize, usize)| {
+                let outcome = session.attach_found(found, progress)?;
+                Ok((session.probes().attached()[outcome.attached.clone()].to_vec(), outcome))
+            };
+            let attached = self.one(found, attach)?;
+            whole &= attached;
+            if attached && found.spec().provider == Provider::Object {
+                told_of_object(self.manner, session, found.spec());
+            }
+        }
+        if session.schemas().next().is_none() {
+            return Err(self.none());
+        }
+        // What an object that is missing would have had is not known.
+        if whole { session.check_objects() } else { Ok(()) }
+    }
+
+    /// Attaches what was found of one spec by `attach`, which gives what came of it; false where it is missing, and that
+    /// is put up with.
+    pub fn one(
+        &mut self,
+        found: &Found,
+        attach: impl FnOnce(&mut dyn FnMut(usize, usize)) -> Result<(Vec<Attached>, Outcome)>,
+    ) -> Result<bool> {
+        let mut progress = Progress::new(self.manner.quiet, found.spec());
+        let since = Instant::now();
+        let outcome = attach(&mut |done, all| progress.show(done, all));
+        progress.clear();
+        match outcome {
+            Err(error) => self.missing(error).map(|()| false),
+            Ok((attached, outcome)) => {
+                self.refused(found, &outcome)?;
+                told(self.manner, found, &attached, since.elapsed());
+                Ok(true)
+            }
+        }
+    }
+
+    /// That nothing is left to trace.
+    pub fn none(&self) -> Error {
+        let kind = if self.hosts_fault { ErrorKind::Precondition } else { ErrorKind::Attach };
+        Error::new(kind, "none of the probes could be attached")
+    }
+
+    fn missing(&mut self, error: Error) -> Result<()> {
+        self.hosts_fault &= error.kind() == ErrorKind::Precondition;
+        match self.manner.missing {
+            Missing::Error => return Err(error),
+            Missing::Warn => complain(&error),
+            Missing::Ignore => {}
+        }
+        Ok(())
+    }
+
+    /// What a pattern matches and could not be attached is missing too.
+    fn refused(&mut self, found: &Found, outcome: &Outcome) -> Result<()> {
+        if outcome.refused.is_empty() {
+            return Ok(());
+        }
+        let text = format!(
+            "{}: cannot attach: {} of {} that match",
+            found.spec(),
+            outcome.refused.len(),
+            outcome.refused.len() + outcome.attached.len()
+        );
+        let error = Error::new(ErrorKind::Attach, text);
+        let list = by_reason(&outcome.refused, self.manner.verbose);
+        let missing = self.manner.missing;
+        self.missing(match missing {
+            Missing::Error => {
+                error.with_help(format!("{list}\nto trace the others: --missing warn, or ignore"))
+            }
+            _ => error.with_help(list),
+        })
+    }
 }
 
 /// Says what became of an object's programs, and how its events are decoded.
@@ -104,39 +151,6 @@ fn told_of_object(manner: Manner, session: &Session, spec: &Spec) {
     for feed in session.feeds().filter(|f| f.spec == name) {
         say(&format!("{spec}: '{}' is read: {}", feed.map, feed.how));
     }
-}
-
-fn missing(manner: Manner, error: Error) -> Result<()> {
-    match manner.missing {
-        Missing::Error => return Err(error),
-        Missing::Warn => complain(&error),
-        Missing::Ignore => {}
-    }
-    Ok(())
-}
-
-/// What a pattern matches and could not be attached is missing too.
-fn refused(manner: Manner, found: &Found, outcome: &Outcome) -> Result<()> {
-    if outcome.refused.is_empty() {
-        return Ok(());
-    }
-    let text = format!(
-        "{}: cannot attach: {} of {} that match",
-        found.spec(),
-        outcome.refused.len(),
-        outcome.refused.len() + outcome.attached.len()
-    );
-    let error = Error::new(ErrorKind::Attach, text);
-    let list = by_reason(&outcome.refused, manner.verbose);
-    missing(
-        manner,
-        match manner.missing {
-            Missing::Error => {
-                error.with_help(format!("{list}\nto trace the others: --missing warn, or ignore"))
-            }
-            _ => error.with_help(list),
-        },
-    )
 }
 
 /// The refused by their reasons, the first names of each.

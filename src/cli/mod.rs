@@ -11,6 +11,7 @@ mod bench;
 mod command;
 mod convert;
 mod doctor;
+mod followed;
 mod kin;
 mod list;
 mod output;
@@ -57,7 +58,12 @@ pub fn main() -> ExitCode {
     if let Some(failed) = command::trampoline() {
         return failed;
     }
-    let command = Args::parse_from(record::args::with_levels(std::env::args_os())).command;
+    let command = match Args::try_parse_from(record::args::with_levels(std::env::args_os())) {
+        Ok(args) => args.command,
+        // Help is asked for, and a failure to print it is one like any other.
+        Err(told) if told.print().is_err() && !told.use_stderr() => return ExitCode::from(exit::SINK),
+        Err(told) => return ExitCode::from(told.exit_code() as u8),
+    };
     if !matches!(command, Command::Run(_) | Command::Record(_) | Command::Stat(_) | Command::Read(_)) {
         // Nothing of theirs needs an order at its end.
         signal::unblock();

@@ -3,7 +3,7 @@
 use std::{io::IsTerminal, os::fd::AsFd, path::Path, time::Duration};
 
 use tracer::{
-    Error, Result,
+    Error, ErrorKind, Result,
     event::{Event, Gap},
     frontend::Control,
     ledger::Report,
@@ -50,6 +50,22 @@ pub fn open(args: &Stream, session: &Session, control: &Control) -> Result<Outpu
         Format::Folded => return Ok(Output::Folded(Box::new(Folded::new(symbols, outlet)))),
     };
     Ok(Output::Stream(Box::new(StreamSink::new(encode, outlet))))
+}
+
+/// Looks whether a file can be made there, before anything is attached; what is there stays as it is.
+pub fn check_place(path: &Path) -> Result<()> {
+    let cannot = |why: String| Error::new(ErrorKind::Sink, format!("opening {}: {why}", path.display()));
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if path.is_dir() {
+        return Err(cannot("it is a folder".into()));
+    }
+    if !path.exists() && !folder.is_dir() {
+        return Err(cannot(format!("there is no folder {}", folder.display())));
+    }
+    Ok(())
 }
 
 /// The most bytes of events that wait for their place.
@@ -142,7 +158,7 @@ impl Sink for Output {
 }
 
 fn text_options(args: &Stream) -> Result<text::Options> {
-    let mut options = text::Options { time: args.time.parse()?, color: in_color(args), ..Default::default() };
+    let mut options = text::Options { time: args.time, color: in_color(args), ..Default::default() };
     if let Some(list) = &args.fields {
         options.columns = text::Column::parse_list(list)?;
     }

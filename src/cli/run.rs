@@ -15,9 +15,11 @@ use tracer::{
 
 use super::{
     args::{Probes, Run, Stream, Trace},
-    attach,
+    attach::Attaching,
     command::{Running, Waiting},
-    complain, exit, output, plan, say,
+    complain, exit,
+    followed::Followed,
+    output, plan, say,
     signal::{self, Requests},
     status::Status,
     summary,
@@ -25,6 +27,7 @@ use super::{
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Run) -> Result<ExitCode> {
+    args.stream.output.as_deref().map(output::check_place).transpose()?;
     let mut ready = ready(
         &args.probes,
         &args.stream,
@@ -82,8 +85,8 @@ pub fn ready(probes: &Probes, trace: &Trace, manner: Manner) -> Result<Ready> {
         true => None,
         false => Some(Waiting::start(&probes.cmd, aside)?),
     };
-    let manner = probes.manner(trace);
-    let found = attach::find(manner, &specs)?;
+    let mut attaching = Attaching::new(probes.manner(trace));
+    let found = attaching.find(&specs)?;
     let own = found.iter().filter(|f| f.spec().provider != Provider::Object);
     let count = own.map(|found| found.each().len()).sum();
     let id = child.as_ref().map(Waiting::id);
@@ -99,7 +102,7 @@ pub fn ready(probes: &Probes, trace: &Trace, manner: Manner) -> Result<Ready> {
     if asked > threads && flight.is_none() && !trace.quiet {
         say(&format!("--reader-threads {asked} is {threads} here, as there are no more rings to read"));
     }
-    attach::attach(manner, &mut session, &found)?;
+    attaching.attach(&mut session, &found)?;
     let woken = control.clone();
     let begin = move || {
         account.iter().try_for_each(drop_privileges)?;
@@ -140,6 +143,7 @@ pub fn course<S: Sink + Send>(
     let running = begin()?;
 
     let mut status = Status::new(trace.quiet, trace.stats, to_file);
+    let mut followed = Followed::new(trace.quiet, running.is_some());
     let until = trace.duration.and_then(|d| Instant::now().checked_add(d));
     let mut failed = None;
     let ended = threads::run(session, &mut sink, control, until, |session, sink: &mut S| {
@@ -148,7 +152,7 @@ pub fn course<S: Sink + Send>(
             failed = Some(error);
             return ControlFlow::Break(());
         }
-        ControlFlow::Continue(())
+        if followed.gone(session.probes()) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     status.clear();
     let command = running.and_then(|running| running.finish());

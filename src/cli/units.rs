@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tracer::ring::Wake;
+use tracer::{ring::Wake, sink::TimeFormat};
 
 /// Bytes: a number with K, M or G (powers of 1024), or none.
 pub fn size(text: &str) -> Result<usize, String> {
@@ -16,6 +16,15 @@ pub fn size(text: &str) -> Result<usize, String> {
     };
     let number: usize = digits.parse().map_err(|_| format!("'{text}' is no size, such as 64K or 4M"))?;
     number.checked_mul(factor).ok_or_else(|| format!("{text} is more than this machine can address"))
+}
+
+/// The bytes of a ring: perf's `-m` counts pages, and whoever thinks of that is told.
+pub fn ring(text: &str) -> Result<usize, String> {
+    let bytes = size(text)?;
+    if (1..1024).contains(&bytes) {
+        return Err(format!("a ring of {bytes} bytes holds nothing: sizes have units, such as 64K or 4M"));
+    }
+    Ok(bytes)
 }
 
 /// A time: a number with us, ms, s, m or h.
@@ -32,6 +41,14 @@ pub fn time(text: &str) -> Result<Duration, String> {
         _ => return Err(format!("'{unit}' is no unit of time: us, ms, s, m and h are")),
     };
     Duration::try_from_secs_f64(number * seconds).map_err(|_| format!("{text} is out of range"))
+}
+
+/// How times are shown.
+pub fn shown(text: &str) -> Result<TimeFormat, String> {
+    text.parse().map_err(|e: tracer::Error| match e.help() {
+        Some(help) => format!("{e}: {help}"),
+        None => e.to_string(),
+    })
 }
 
 /// When the kernel is to wake us: so many records, or with a unit so many bytes.

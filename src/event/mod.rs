@@ -9,6 +9,8 @@
 pub mod order;
 mod stream;
 
+use std::ffi::CStr;
+
 pub use crate::schema::{Carries, Wire};
 pub use stream::{Gaps, Stream};
 
@@ -68,6 +70,12 @@ impl<'a> Event<'a> {
         let raw = self.raw;
         self.schema.fields.iter().filter_map(move |f| Some((f, value(&raw, f)?)))
     }
+
+    /// The value of a field of its schema.
+    #[inline]
+    pub fn value(&self, field: &Field) -> Option<Value<'a>> {
+        value(&self.raw, field)
+    }
 }
 
 fn value<'a>(raw: &Body<'a>, field: &Field) -> Option<Value<'a>> {
@@ -81,23 +89,15 @@ fn value<'a>(raw: &Body<'a>, field: &Field) -> Option<Value<'a>> {
         let slot = raw.u64_at(at)?;
         raw.range(usize::from(slot as u16), usize::from((slot >> 16) as u16))
     };
-    let bits = || {
-        Some(match field.kind.size() {
-            1 => u64::from(raw.u8_at(at)?),
-            2 => u64::from(raw.u16_at(at)?),
-            4 => u64::from(raw.u32_at(at)?),
-            _ => raw.u64_at(at)?,
-        })
-    };
     Some(match field.kind {
-        Kind::Unsigned(_) => Value::Unsigned(bits()?),
+        Kind::Unsigned(n) => Value::Unsigned(integer(raw, at, n)?),
         Kind::Signed(n) => {
             let unused = 64 - 8 * u32::from(n);
-            Value::Signed(((bits()? << unused) as i64) >> unused)
+            Value::Signed(((integer(raw, at, n)? << unused) as i64) >> unused)
         }
-        Kind::Bool => Value::Bool(bits()? != 0),
-        Kind::Pointer => Value::Pointer(bits()?),
-        Kind::BigEndian(n) => Value::Unsigned(bits()?.swap_bytes() >> (64 - 8 * u32::from(n))),
+        Kind::Bool => Value::Bool(raw.u8_at(at)? != 0),
+        Kind::Pointer => Value::Pointer(raw.u64_at(at)?),
+        Kind::BigEndian(n) => Value::Unsigned(integer(raw, at, n)?.swap_bytes() >> (64 - 8 * u32::from(n))),
         Kind::Text => Value::Text(up_to_nul(dynamic()?)),
         Kind::Bytes => Value::Bytes(dynamic()?),
         Kind::Stack { user } => Value::Stack(Stack::new(dynamic()?, user)),
@@ -109,6 +109,16 @@ fn value<'a>(raw: &Body<'a>, field: &Field) -> Option<Value<'a>> {
             let unused = 64 - u32::from(width);
             if signed { Value::Signed(((cut << unused) as i64) >> unused) } else { Value::Unsigned(cut) }
         }
+    })
+}
+
+#[inline]
+fn integer(raw: &Body<'_>, at: usize, size: u8) -> Option<u64> {
+    Some(match size {
+        1 => u64::from(raw.u8_at(at)?),
+        2 => u64::from(raw.u16_at(at)?),
+        4 => u64::from(raw.u32_at(at)?),
+        _ => raw.u64_at(at)?,
     })
 }
 
@@ -129,6 +139,9 @@ fn bits_of(bytes: Body<'_>, first: u8, width: u8) -> u64 {
 }
 
 fn up_to_nul(bytes: Body<'_>) -> Body<'_> {
+    if let Some(whole) = bytes.contiguous() {
+        return Body::new(CStr::from_bytes_until_nul(whole).map_or(whole, CStr::to_bytes));
+    }
     let end = bytes.bytes().position(|b| b == 0).unwrap_or(bytes.len());
     bytes.range(0, end).unwrap_or_default()
 }

@@ -11,8 +11,17 @@ use crate::Result;
 /// The longest wait at a time.
 const LONGEST: Duration = Duration::from_secs(3600);
 
-/// Waits on the calling thread until `control` says stop, it is `until`, or `look` says break. `look` is called in
-/// this interval, where there is one, each time as late as it has to be: what was missed is not made up for.
+/// Something that may be over by itself: how often it is looked, and whether it is.
+pub struct Watch<'a> {
+    /// How often `over` is called.
+    pub every: Duration,
+    /// Whether the wait ends.
+    pub over: &'a mut dyn FnMut() -> bool,
+}
+
+/// Waits on the calling thread until `control` says stop, it is `until`, what is watched is over, or `look` says break.
+/// `look` is called in this interval, where there is one, each time as late as it has to be: what was missed is not
+/// made up for.
 ///
 /// # Errors
 ///
@@ -21,6 +30,7 @@ pub fn wait(
     control: &Control,
     until: Option<Instant>,
     interval: Option<Duration>,
+    mut watch: Option<Watch<'_>>,
     mut look: impl FnMut() -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let poller = Poller::on(control)?;
@@ -31,6 +41,9 @@ pub fn wait(
         if control.stopping() || until.is_some_and(|until| until <= now) {
             return Ok(());
         }
+        if watch.as_mut().is_some_and(|watch| (watch.over)()) {
+            return Ok(());
+        }
         if let Some(due) = next.filter(|due| *due <= now) {
             if look()?.is_break() {
                 return Ok(());
@@ -39,6 +52,7 @@ pub fn wait(
             next = after(due).filter(|next| *next > now).or_else(|| after(now));
         }
         let left = |at: Option<Instant>| at.map_or(LONGEST, |at| at.saturating_duration_since(now));
-        poller.wait(left(until).min(left(next)).min(LONGEST), control)?;
+        let longest = watch.as_ref().map_or(LONGEST, |watch| watch.every);
+        poller.wait(left(until).min(left(next)).min(longest), control)?;
     }
 }

@@ -230,10 +230,13 @@ fn path_of(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Wanted, Strin
 
 /// What is there whatever was hooked.
 fn builtin(hook: &Hook, path: &Path, hint: Option<Hint>) -> Result<Choice, String> {
-    if !path.is_name() {
-        return Err(nothing_like(hook, path));
-    }
     let name = &*path.root;
+    if !path.is_name() {
+        return Err(match names().any(|known| known == name) {
+            true => format!("'{name}' is a value: it has no members"),
+            false => nothing_like(hook, path),
+        });
+    }
     if let (Some(&(_, offset, kind)), None) = (HEAD.iter().find(|(n, ..)| *n == name), hint) {
         return Ok(Choice::Head { offset, kind });
     }
@@ -279,12 +282,15 @@ pub fn stack(user: bool) -> Wanted {
     Wanted { fetch, kind: Kind::Stack { user }, show: Show::Plain, type_name: "u64 *".into() }
 }
 
+/// The names of what is there whatever was hooked.
+fn names() -> impl Iterator<Item = &'static str> {
+    let head = HEAD.iter().map(|(n, ..)| *n);
+    head.chain(BUILTINS.iter().map(|(n, ..)| *n)).chain(["kstack", "ustack", "func"])
+}
+
 fn nothing_like(hook: &Hook, path: &Path) -> String {
     let names: Vec<String> = hook.sources.iter().map(|s| s.name.clone()).collect();
-    let head = HEAD.iter().map(|(n, ..)| (*n).to_owned());
-    let head = head.chain(BUILTINS.iter().map(|(n, ..)| (*n).to_owned()));
-    let head = head.chain(["kstack", "ustack", "func"].map(str::to_owned));
-    let all = names.iter().cloned().chain(head).collect();
+    let all = names.iter().cloned().chain(self::names().map(str::to_owned)).collect();
     let there = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
     let near = near(&path.root, all, str::to_owned);
     because(format!("{} has no '{}': it has {there}; {near}", hook.how, path.root), hook)

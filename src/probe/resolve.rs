@@ -202,7 +202,10 @@ pub(super) fn program(name: &str) -> Result<String> {
     }
     let cannot = |why: String| Error::new(ErrorKind::Attach, why);
     if name.contains('/') {
-        return Err(cannot(format!("there is no such file as {name}")));
+        let there = Path::new(name).exists();
+        let why =
+            if there { format!("{name} is no file") } else { format!("there is no such file as {name}") };
+        return Err(cannot(why));
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path).map(|folder| folder.join(name)).find(|p| p.is_file());

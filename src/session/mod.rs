@@ -211,11 +211,14 @@ impl Session {
     /// As [`Session::attach`].
     pub fn attach_found(&mut self, found: &Found, progress: &mut dyn FnMut(usize, usize)) -> Result<Outcome> {
         let spec = found.spec();
-        if spec.provider == Provider::Object {
+        let outcome = if spec.provider == Provider::Object {
             self.attach_object(spec)?;
-            return Ok(Outcome::none(self.probes.attached().len()));
-        }
-        self.probes.attach(found, progress)
+            Outcome::none(self.probes.attached().len())
+        } else {
+            self.probes.attach(found, progress)?
+        };
+        self.started = Instant::now();
+        Ok(outcome)
     }
 
     /// Prepares a session and attaches all specs, or none.

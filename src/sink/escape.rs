@@ -82,12 +82,13 @@ pub fn hex_byte(b: u8, out: &mut Vec<u8>) {
 /// Appends a number in hexadecimal without leading zeros, after `0x`.
 #[inline]
 pub fn address(n: u64, out: &mut Vec<u8>) {
-    let mut digits = *b"0x0000000000000000";
-    let len = ((64 - n.leading_zeros()).div_ceil(4) as usize).max(1);
-    for (i, d) in digits[2..2 + len].iter_mut().enumerate() {
-        *d = HEX[(n >> (4 * (len - 1 - i))) as usize & 15];
+    let mut digits = [b'0'; 18];
+    for (pair, byte) in digits[2..].as_chunks_mut::<2>().0.iter_mut().zip(n.to_be_bytes()) {
+        *pair = [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]];
     }
-    out.extend_from_slice(&digits[..2 + len]);
+    let zeros = (n.leading_zeros() as usize / 4).min(15);
+    digits[zeros..zeros + 2].copy_from_slice(b"0x");
+    out.extend_from_slice(&digits[zeros..]);
 }
 
 /// The bytes that [`text`] was given; `None` where `escaped` is not in its form.

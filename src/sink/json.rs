@@ -28,9 +28,14 @@
 
 use serde::Serialize;
 
+mod keys;
+
+pub use keys::Keys;
+
 use super::{
     Encode, Header, Note, escape,
     frames::{self, Namer},
+    labels::{Labelled, Labels},
     lines::{
         ClockLine, FieldLine, FooterLine, Form, HeaderLine, MessageLine, ProbeLine, StatsLine, kind_name,
     },
@@ -40,7 +45,7 @@ use super::{
 use crate::{
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
-    schema::{Field, Show, Value},
+    schema::{Field, Schema, Show, Value},
     symbol::Symbols,
 };
 
@@ -56,12 +61,16 @@ pub struct Options {
 pub struct Json {
     options: Options,
     namer: Namer,
+    only: Option<Keys>,
+    labels: Labels,
+    /// Those of an event whose probe the header did not tell of.
+    other: Labelled,
 }
 
 impl Json {
     /// Lines as the options say.
     pub fn new(options: Options) -> Json {
-        Json { options, namer: Namer::default() }
+        Json { options, ..Json::default() }
     }
 
     /// The same with addresses named by `symbols`.
@@ -69,22 +78,9 @@ impl Json {
         Json { namer: Namer::new(symbols), ..self }
     }
 
-    #[inline]
-    fn int(&self, n: impl itoa::Integer, out: &mut Vec<u8>) {
-        if self.options.int_strings {
-            out.push(b'"');
-            decimal(n, out);
-            out.push(b'"');
-        } else {
-            decimal(n, out);
-        }
-    }
-
-    fn optional(&self, n: Option<u64>, out: &mut Vec<u8>) {
-        match n {
-            Some(n) => self.int(n, out),
-            None => key(b"null", out),
-        }
+    /// The same with no more of events than these keys.
+    pub fn only(self, keys: Keys) -> Json {
+        Json { only: Some(keys), ..self }
     }
 
     fn line(&self, line: &impl Serialize, out: &mut Vec<u8>) {
@@ -95,66 +91,9 @@ impl Json {
         out.push(b'\n');
     }
 
-    /// Appends a value; false where it is a string that was no UTF-8.
-    pub(super) fn value(&mut self, field: &Field, value: &Value<'_>, tgid: u32, out: &mut Vec<u8>) -> bool {
-        let wide = field.kind.integer_size() == 8;
-        match (value, &field.show) {
-            (Value::Bytes(bytes), &Show::Array { width, signed }) => {
-                array(bytes, width, signed, self.options.int_strings && width == 8, out);
-                return true;
-            }
-            (_, show) if replaces(show) && in_quotes(out, |out| shown(field, value, out)) => return true,
-            _ => {}
-        }
-        match *value {
-            Value::Unsigned(n) if wide => self.int(n, out),
-            Value::Signed(n) if wide => self.int(n, out),
-            Value::Unsigned(n) => decimal(n, out),
-            Value::Signed(n) => decimal(n, out),
-            Value::Bool(b) => key(if b { b"true" } else { b"false" }, out),
-            Value::Pointer(p) => {
-                out.push(b'"');
-                escape::address(p, out);
-                out.push(b'"');
-            }
-            Value::Text(bytes) => return escape::json(&bytes.to_contiguous(), out),
-            Value::Bytes(bytes) => escape::json_hex(&bytes.to_contiguous(), out),
-            Value::Stack(stack) => frames::json(self.namer.stack(&stack, tgid), out),
-            Value::Fault => key(b"null", out),
-        }
-        true
-    }
-
-    /// Whose event it is; false where the name was no UTF-8.
-    fn task(&self, event: &Event<'_>, out: &mut Vec<u8>) -> bool {
-        let wire = &event.wire;
-        if wire.carries == Carries::Nothing {
-            key(b",\"pid\":null,\"tid\":null", out);
-        } else {
-            key(b",\"pid\":", out);
-            decimal(wire.tgid, out);
-            key(b",\"tid\":", out);
-            decimal(wire.pid, out);
-        }
-        if wire.carries != Carries::All {
-            key(b",\"uid\":null,\"cgroup\":null,\"comm\":", out);
-            if wire.carries == Carries::Task {
-                return escape::json(wire.comm(), out);
-            }
-            key(b"null", out);
-            return true;
-        }
-        key(b",\"uid\":", out);
-        decimal(wire.uid, out);
-        key(b",\"cgroup\":", out);
-        self.int(wire.cgroup, out);
-        key(b",\"comm\":", out);
-        escape::json(wire.comm(), out)
-    }
-
     /// The names of the fields that could not be read, whose values are null.
-    fn faults(event: &Event<'_>, out: &mut Vec<u8>) {
-        let names = event.fields().filter(|(_, v)| matches!(v, Value::Fault)).map(|(f, _)| &f.name);
+    fn faults<'a>(fields: impl Iterator<Item = (&'a Field, Value<'a>)>, out: &mut Vec<u8>) {
+        let names = fields.filter(|(_, v)| matches!(v, Value::Fault)).map(|(f, _)| &f.name);
         for (i, name) in names.enumerate() {
             key(if i == 0 { b",\"faults\":[" } else { b"," }, out);
             escape::json(name.as_bytes(), out);
@@ -163,19 +102,23 @@ impl Json {
     }
 
     /// What people see of numbers that have another form; nothing where none has.
-    fn shown(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+    fn shown<'a>(
+        &mut self,
+        fields: impl Iterator<Item = (&'a Field, Value<'a>)>,
+        tgid: u32,
+        out: &mut Vec<u8>,
+    ) {
         let start = out.len();
         key(b",\"shown\":{", out);
         let mut none = true;
-        for (field, value) in event.fields().filter(|(f, _)| is_name(&f.show)) {
+        for (field, value) in fields.filter(|(f, _)| is_name(&f.show)) {
             let before = out.len();
             key(if none { b"" } else { b"," }, out);
             escape::json(field.name.as_bytes(), out);
             out.push(b':');
             let namer = &mut self.namer;
-            let fill = |out: &mut Vec<u8>| {
-                shown(field, &value, out) || symbol(field, &value, namer, event.wire.tgid, out)
-            };
+            let fill =
+                |out: &mut Vec<u8>| shown(field, &value, out) || symbol(field, &value, namer, tgid, out);
             match in_quotes(out, fill) {
                 true => none = false,
                 false => out.truncate(before),
@@ -219,6 +162,103 @@ impl Json {
         }
         key(if first { b"}" } else { b"}}" }, out);
     }
+}
+
+impl Options {
+    #[inline]
+    fn int(&self, n: impl itoa::Integer, out: &mut Vec<u8>) {
+        if self.int_strings {
+            out.push(b'"');
+            decimal(n, out);
+            out.push(b'"');
+        } else {
+            decimal(n, out);
+        }
+    }
+
+    fn optional(&self, n: Option<u64>, out: &mut Vec<u8>) {
+        match n {
+            Some(n) => self.int(n, out),
+            None => key(b"null", out),
+        }
+    }
+
+    /// Appends a value; false where it is a string that was no UTF-8.
+    pub(super) fn value(
+        &self,
+        field: &Field,
+        value: &Value<'_>,
+        namer: &mut Namer,
+        tgid: u32,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let wide = field.kind.integer_size() == 8;
+        match (value, &field.show) {
+            (Value::Bytes(bytes), &Show::Array { width, signed }) => {
+                array(bytes, width, signed, self.int_strings && width == 8, out);
+                return true;
+            }
+            (_, show) if replaces(show) && in_quotes(out, |out| shown(field, value, out)) => return true,
+            _ => {}
+        }
+        match *value {
+            Value::Unsigned(n) if wide => self.int(n, out),
+            Value::Signed(n) if wide => self.int(n, out),
+            Value::Unsigned(n) => decimal(n, out),
+            Value::Signed(n) => decimal(n, out),
+            Value::Bool(b) => key(if b { b"true" } else { b"false" }, out),
+            Value::Pointer(p) => {
+                out.push(b'"');
+                escape::address(p, out);
+                out.push(b'"');
+            }
+            Value::Text(bytes) => return escape::json(&bytes.to_contiguous(), out),
+            Value::Bytes(bytes) => escape::json_hex(&bytes.to_contiguous(), out),
+            Value::Stack(stack) => frames::json(namer.stack(&stack, tgid), out),
+            Value::Fault => key(b"null", out),
+        }
+        true
+    }
+
+    /// Whose event it is; false where the name was no UTF-8.
+    fn task(&self, event: &Event<'_>, out: &mut Vec<u8>) -> bool {
+        let wire = &event.wire;
+        if wire.carries == Carries::Nothing {
+            key(b",\"pid\":null,\"tid\":null", out);
+        } else {
+            key(b",\"pid\":", out);
+            decimal(wire.tgid, out);
+            key(b",\"tid\":", out);
+            decimal(wire.pid, out);
+        }
+        if wire.carries != Carries::All {
+            key(b",\"uid\":null,\"cgroup\":null,\"comm\":", out);
+            if wire.carries == Carries::Task {
+                return escape::json(wire.comm(), out);
+            }
+            key(b"null", out);
+            return true;
+        }
+        key(b",\"uid\":", out);
+        decimal(wire.uid, out);
+        key(b",\"cgroup\":", out);
+        self.int(wire.cgroup, out);
+        key(b",\"comm\":", out);
+        escape::json(wire.comm(), out)
+    }
+}
+
+/// `,"event":"name"`, and of each field `"name":`, from the second on behind a comma.
+fn labelled(schema: &Schema) -> Labelled {
+    let event = |name: &[u8], out: &mut Vec<u8>| {
+        key(b",\"event\":", out);
+        escape::json(name, out);
+    };
+    Labelled::new(schema, event, |i, name, out| {
+        key(if i > 0 { b"," } else { b"" }, out);
+        escape::json(name, out);
+        out.push(b':');
+    })
 }
 
 /// Appends what `fill` does as a JSON string. False, and nothing appended, where it does nothing.
@@ -277,14 +317,18 @@ impl Encode for Json {
             probes: probes.collect(),
         };
         self.line(&line, out);
+        self.labels = Labels::new(header, labelled);
     }
 
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        if self.only.is_some() {
+            return keys::event(self, event, out);
+        }
         let wire = &event.wire;
         key(b"{\"type\":\"event\",\"cpu\":", out);
         cpu(event.cpu, out);
         key(b",\"time\":", out);
-        self.optional(event.time, out);
+        self.options.optional(event.time, out);
         key(b",\"seq\":", out);
         decimal(wire.seq, out);
         if wire.level != 0 {
@@ -294,27 +338,28 @@ impl Encode for Json {
         if event.late {
             key(b",\"late\":true", out);
         }
-        key(b",\"event\":", out);
-        escape::json(event.schema.name.as_bytes(), out);
-        let mut exact = self.task(event, out);
+        if self.labels.of(event).is_none() {
+            self.other = labelled(event.schema);
+        }
+        let Json { options, namer, labels, other, .. } = self;
+        let labels = labels.of(event).unwrap_or(other);
+        key(&labels.event, out);
+        let mut exact = options.task(event, out);
         key(b",\"args\":{", out);
         let (mut faulty, mut named) = (false, false);
-        for (i, (field, value)) in event.fields().enumerate() {
-            if i > 0 {
-                out.push(b',');
-            }
-            escape::json(field.name.as_bytes(), out);
-            out.push(b':');
-            exact &= self.value(field, &value, wire.tgid, out);
+        for (field, label) in event.schema.fields.iter().zip(&labels.fields) {
+            let Some(value) = event.value(field) else { continue };
+            key(label, out);
+            exact &= options.value(field, &value, namer, wire.tgid, out);
             faulty |= matches!(value, Value::Fault);
             named |= is_name(&field.show);
         }
         out.push(b'}');
         if faulty {
-            Json::faults(event, out);
+            Json::faults(event.fields(), out);
         }
         if named {
-            self.shown(event, out);
+            self.shown(event.fields(), wire.tgid, out);
         }
         if !exact {
             Json::exact_bytes(event, out);
@@ -328,7 +373,7 @@ impl Encode for Json {
         key(b",\"cause\":\"", out);
         key(gap.cause.name().as_bytes(), out);
         key(b"\",\"count\":", out);
-        self.optional(gap.count, out);
+        self.options.optional(gap.count, out);
         key(b",\"seq\":", out);
         match gap.seq {
             Some((first, last)) => {
@@ -345,9 +390,9 @@ impl Encode for Json {
             decimal(level, out);
         }
         key(b",\"after\":", out);
-        self.optional(gap.after, out);
+        self.options.optional(gap.after, out);
         key(b",\"before\":", out);
-        self.optional(gap.before, out);
+        self.options.optional(gap.before, out);
         key(b"}\n", out);
     }
 
@@ -371,6 +416,7 @@ impl Encode for Json {
     }
 
     fn arm(&self) -> Option<Box<dyn Encode>> {
-        Some(Box::new(Json { options: self.options, namer: self.namer.arm()? }))
+        let (namer, only, labels) = (self.namer.arm()?, self.only.clone(), self.labels.clone());
+        Some(Box::new(Json { options: self.options, namer, only, labels, other: Labelled::default() }))
     }
 }

@@ -18,6 +18,7 @@
 
 mod arms;
 mod clock;
+mod column;
 mod count;
 pub mod escape;
 pub mod folded;
@@ -26,6 +27,7 @@ pub mod hex;
 mod hold;
 pub mod json;
 pub mod json_schema;
+mod labels;
 mod lines;
 mod memory;
 mod number;
@@ -60,6 +62,7 @@ pub use ordered::{Order, Ordered};
 pub use outlet::{Options, Outlet};
 #[cfg(feature = "perf-data")]
 pub use perf_data::PerfData;
+pub use shown::shown_instead;
 pub use stream::{Encode, StreamSink};
 pub use when::TimeFormat;
 pub use writer::Transform;

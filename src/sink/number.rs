@@ -25,3 +25,14 @@ pub(super) fn fill_up(n: usize, fill: u8, out: &mut Vec<u8>) {
         _ => out.resize(out.len() + n, fill),
     }
 }
+
+/// Appends a point and nine digits: nanoseconds, below a second.
+#[inline]
+pub(super) fn fraction(ns: u32, out: &mut Vec<u8>) {
+    let mut buffer = itoa::Buffer::new();
+    // With a digit before them they are always nine, and of known size the copy is an instruction or two.
+    if let Some((_, digits)) = buffer.format(1_000_000_000 + ns).as_bytes().split_last_chunk::<9>() {
+        out.push(b'.');
+        out.extend_from_slice(digits);
+    }
+}

@@ -15,80 +15,21 @@ use std::io::Write;
 
 use anstyle::{AnsiColor, Style};
 
+pub use super::column::Column;
 use super::{
     Encode, Header, Note, TimeFormat, escape,
     frames::{Namer, lines},
+    labels::{Labelled, Labels},
     number::{decimal, fill_up, padded},
     shown::{shown, symbol},
     when::Stamp,
 };
 use crate::{
-    Error, Result,
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
-    schema::{Field, Value},
+    schema::{Field, Schema, Show, Value},
     symbol::Symbols,
 };
-
-/// What one column shows.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Column {
-    /// The time, as `-t` says.
-    Time,
-    /// The task's name.
-    Comm,
-    /// The process id; together with a thread id right after it, `pid/tid`.
-    Pid,
-    /// The thread id.
-    Tid,
-    /// The CPU.
-    Cpu,
-    /// The user id.
-    Uid,
-    /// The cgroup id.
-    Cgroup,
-    /// The sequence number, and after a dot the level where that is not 0.
-    Seq,
-    /// The event's name.
-    Name,
-    /// All fields, as `name=value`.
-    Args,
-    /// The field of this name; nothing for events that have none.
-    Field(String),
-}
-
-impl Column {
-    /// Reads a list such as `time,comm,pid,fd`; a word that is no column names a field.
-    ///
-    /// # Errors
-    ///
-    /// Usage, where a name is empty.
-    pub fn parse_list(list: &str) -> Result<Vec<Column>> {
-        list.split(',').map(|word| Column::parse(word.trim())).collect()
-    }
-
-    fn parse(word: &str) -> Result<Column> {
-        Ok(match word {
-            "time" => Column::Time,
-            "comm" => Column::Comm,
-            "pid" => Column::Pid,
-            "tid" => Column::Tid,
-            "cpu" => Column::Cpu,
-            "uid" => Column::Uid,
-            "cgroup" => Column::Cgroup,
-            "seq" => Column::Seq,
-            "name" => Column::Name,
-            "args" => Column::Args,
-            "" => {
-                return Err(Error::usage("--fields: an empty name").with_help(
-                    "names are time, comm, pid, tid, cpu, uid, cgroup, seq, name, args, and those of fields",
-                ));
-            }
-            field => Column::Field(field.into()),
-        })
-    }
-}
 
 /// How lines look.
 #[derive(Clone, Debug)]
@@ -118,6 +59,9 @@ pub struct Text {
     name: Style,
     mark: Style,
     namer: Namer,
+    labels: Labels,
+    /// Those of an event whose probe the header did not tell of.
+    other: Labelled,
 }
 
 impl Text {
@@ -133,7 +77,21 @@ impl Text {
             name: style(AnsiColor::Cyan.on_default()),
             mark: style(AnsiColor::Red.on_default().bold()),
             namer: Namer::default(),
+            labels: Labels::default(),
+            other: Labelled::default(),
         }
+    }
+
+    /// `name:`, and of each field ` name=`.
+    fn labelled(&self, schema: &Schema) -> Labelled {
+        let event = |name: &[u8], out: &mut Vec<u8>| {
+            styled(self.name, out, |out| escape::text(name, out));
+            out.push(b':');
+        };
+        Labelled::new(schema, event, |_, name, out| {
+            out.push(b' ');
+            label(name, out);
+        })
     }
 
     /// The same with addresses named by `symbols`.
@@ -144,7 +102,8 @@ impl Text {
     /// The same for a thread of its own.
     pub(super) fn another(&self) -> Option<Text> {
         let (columns, stamp, namer) = (self.columns.clone(), self.stamp.arm()?, self.namer.arm()?);
-        Some(Text { columns, stamp, name: self.name, mark: self.mark, namer })
+        let (labels, other) = (self.labels.clone(), Labelled::default());
+        Some(Text { columns, stamp, name: self.name, mark: self.mark, namer, labels, other })
     }
 
     /// A line that is no event.
@@ -158,10 +117,15 @@ impl Text {
 impl Encode for Text {
     fn header(&mut self, header: &Header<'_>, _: &mut Vec<u8>) {
         self.stamp.anchor(header.clock);
+        self.labels = Labels::new(header, |schema| self.labelled(schema));
     }
 
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
-        let Text { columns, stamp, name, namer, .. } = self;
+        if self.labels.of(event).is_none() {
+            self.other = self.labelled(event.schema);
+        }
+        let Text { columns, stamp, namer, labels, other, .. } = self;
+        let labels = labels.of(event).unwrap_or(other);
         let (ids, all) = (event.wire.carries != Carries::Nothing, event.wire.carries == Carries::All);
         let (start, tgid) = (out.len(), event.wire.tgid);
         let (mut skip, mut beneath) = (false, false);
@@ -212,18 +176,17 @@ impl Encode for Text {
                         labelled(b".", event.wire.level, out);
                     }
                 }
-                Column::Name => {
-                    styled(*name, out, |out| escape::text(event.schema.name.as_bytes(), out));
-                    out.push(b':');
-                }
+                Column::Name => out.extend_from_slice(&labels.event),
                 Column::Args => {
-                    for (field, v) in event.fields() {
-                        let before = out.len();
-                        out.extend_from_slice(if before > empty { b" " } else { b"" });
-                        if value(field, v, namer, tgid, out) {
-                            out.truncate(before);
+                    for (field, label) in event.schema.fields.iter().zip(&labels.fields) {
+                        let Some(v) = event.value(field) else { continue };
+                        if is_beneath(&v) {
                             beneath = true;
+                            continue;
                         }
+                        // The first has the column's own blank before it.
+                        out.extend_from_slice(&label[usize::from(out.len() == empty)..]);
+                        plain_value(field, v, namer, tgid, out);
                     }
                 }
                 Column::Field(wanted) => {
@@ -313,8 +276,15 @@ fn said(word: &str, message: &str, out: &mut Vec<u8>) {
 
 /// Right-aligned in a column of 16 that is never quite full, so that no line begins with a name.
 fn comm(name: &[u8], out: &mut Vec<u8>) {
+    let mut cell = [b' '; 16];
+    if let Some(at) = (1..16).contains(&name.len()).then(|| 16 - name.len())
+        && escape::is_plain(name, b'\\')
+    {
+        cell[at..].copy_from_slice(name);
+        return out.extend_from_slice(&cell);
+    }
     let at = out.len();
-    fill_up(16, b' ', out);
+    out.extend_from_slice(&cell);
     escape::text(name, out);
     // Bytes that begin a character.
     let width = out[at + 16..].iter().filter(|b| **b & 0xc0 != 0x80).count();
@@ -337,6 +307,17 @@ fn styled(style: Style, out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) {
     let _ = write!(out, "{style:#}");
 }
 
+/// Whether it stands in lines of its own beneath the event's.
+fn is_beneath(value: &Value<'_>) -> bool {
+    matches!(value, Value::Stack(stack) if !stack.is_empty())
+}
+
+/// Appends `name=`.
+fn label(name: &[u8], out: &mut Vec<u8>) {
+    escape::text(name, out);
+    out.push(b'=');
+}
+
 /// Appends `name=value`. True of a stack, which stands beneath the line, and nothing appended.
 pub(super) fn value(
     field: &Field,
@@ -345,13 +326,20 @@ pub(super) fn value(
     tgid: u32,
     out: &mut Vec<u8>,
 ) -> bool {
-    if matches!(value, Value::Stack(stack) if !stack.is_empty()) {
+    if is_beneath(&value) {
         return true;
     }
-    escape::text(field.name.as_bytes(), out);
-    out.push(b'=');
-    if shown(field, &value, out) || symbol(field, &value, namer, tgid, out) {
-        return false;
+    label(field.name.as_bytes(), out);
+    plain_value(field, value, namer, tgid, out);
+    false
+}
+
+#[inline]
+fn plain_value(field: &Field, value: Value<'_>, namer: &mut Namer, tgid: u32, out: &mut Vec<u8>) {
+    if !matches!(field.show, Show::Plain)
+        && (shown(field, &value, out) || symbol(field, &value, namer, tgid, out))
+    {
+        return;
     }
     match value {
         Value::Unsigned(n) => decimal(n, out),
@@ -363,7 +351,6 @@ pub(super) fn value(
         Value::Stack(_) => out.extend_from_slice(b"[]"),
         Value::Fault => out.extend_from_slice(b"<fault>"),
     }
-    false
 }
 
 /// A string between quotation marks, those within it as `\\"`.

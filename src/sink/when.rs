@@ -4,7 +4,7 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::{
     Clock,
-    number::{decimal, padded},
+    number::{decimal, fraction, padded},
 };
 use crate::{Error, Result};
 
@@ -111,8 +111,7 @@ impl Stamp {
             self.turn(second);
         }
         out.extend_from_slice(&self.date);
-        out.push(b'.');
-        padded(real.rem_euclid(i128::from(SECOND)) as u32, 9, b'0', out);
+        fraction(real.rem_euclid(i128::from(SECOND)) as u32, out);
         out.extend_from_slice(&self.offset);
     }
 
@@ -139,6 +138,5 @@ impl Stamp {
 
 fn seconds(ns: u64, width: usize, out: &mut Vec<u8>) {
     padded(ns / SECOND, width, b' ', out);
-    out.push(b'.');
-    padded((ns % SECOND) as u32, 9, b'0', out);
+    fraction((ns % SECOND) as u32, out);
 }

@@ -200,6 +200,7 @@ fn schema() -> Schema {
 fn event() -> [u8; EVENT] {
     let mut event = [0; EVENT];
     let mut put = |at: usize, bytes: &[u8]| event[at..at + bytes.len()].copy_from_slice(bytes);
+    put(8, &1u16.to_ne_bytes());
     put(16, &1234u32.to_ne_bytes());
     put(20, &1235u32.to_ne_bytes());
     put(36, b"workload");

@@ -1,6 +1,8 @@
 //! Tests that need no privilege, one file a subject; those that want more say so when they skip.
 
 mod bpf; // the least BPF that fills a ring, without libbpf
+#[cfg(feature = "probe")]
+mod btf_types; // types of any bytes, beside what libbpf makes of them
 mod event_decode;
 mod event_order; // raw bytes by their schema, wrapped anywhere or too short
 mod foreign_event; // what foreign programs emit: bitfields, arrays, and what is not known

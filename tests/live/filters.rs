@@ -13,6 +13,7 @@ use nix::sys::signal::Signal;
 pub const TESTS: &[Test] = &[
     Test::new("filters::a_process_and_its_later_children", a_process_and_its_later_children),
     Test::new("filters::one_thread", one_thread),
+    Test::new("filters::the_end_of_the_last_process", the_end_of_the_last_process),
     Test::new("filters::a_process_id_that_is_used_again", a_process_id_that_is_used_again).in_guests(),
     Test::new("filters::names", names),
     Test::new("filters::users", users),
@@ -96,7 +97,10 @@ fn one_thread(ctx: &Context) -> Outcome {
 fn a_process_id_that_is_used_again(ctx: &Context) -> Outcome {
     let shell = waiting(ctx, "dd if=/dev/zero of=/dev/null bs=1 count=10 status=none; exit")?;
     let id = shell.pid().as_raw();
-    let tracer = traced(ctx, &["-p", &id.to_string(), "s:write"])?;
+    // The run would end with the last of them.
+    let other = ctx.job("sleep", ["600"]).start()?;
+    let both = format!("{id},{}", other.pid());
+    let tracer = traced(ctx, &["-p", &both, "s:write"])?;
     go(ctx)?;
     assert!(shell.finish()?.status.success());
     for _ in 0..100 {
@@ -108,10 +112,34 @@ fn a_process_id_that_is_used_again(ctx: &Context) -> Outcome {
             let trace = end(tracer)?;
             trace.sound()?;
             assert_eq!(trace.events().count(), 10, "the next process with the id {id} was traced");
+            other.signal(Signal::SIGKILL)?;
             return Ok(());
         }
     }
     fail!("the id {id} was not given out again");
+}
+
+/// Nothing more can come: the run ends by itself, but not before the children have.
+fn the_end_of_the_last_process(ctx: &Context) -> Outcome {
+    let dd = |count: u32| format!("dd if=/dev/zero of=/dev/null bs=1 count={count} status=none");
+    for command in ["run", "stat"] {
+        let _ = std::fs::remove_file(ctx.scratch.join("go"));
+        let shell = waiting(ctx, &format!("(sleep 1; {}) & {}", dd(20), dd(10)))?;
+        let id = shell.pid().to_string();
+        let words = [command, "-f", "json", "-v", "-p", &id, "s:write{count}/comm==\"dd\"/"];
+        let mut tracer = ctx.tracer(words).start()?;
+        tracer.until("the probe", |job| job.stderr().contains("s:write"))?;
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        go(ctx)?;
+        let ran = tracer.finish()?;
+        assert!(ran.code() == 0 && ran.stderr.contains("the last process of -p has ended"), "{ran}");
+        assert!(ran.stdout.contains("\"balanced\":true"), "{ran}");
+        let events = ran.stdout.lines().filter(|line| line.contains("\"event\":\"write\"")).count();
+        let counted = ran.stdout.contains("\"count\":30,");
+        assert!(if command == "run" { events == 30 } else { counted }, "{ran}");
+        assert!(shell.finish()?.status.success());
+    }
+    Ok(())
 }
 
 fn names(ctx: &Context) -> Outcome {

@@ -40,6 +40,7 @@
 //! | `record` | recordings, judged by perf |
 //! | `record_flight` | snapshots of rings that are written over |
 //! | `script` | recordings that perf made, read |
+//! | `script_events` | addresses, fields and structs of recordings by name |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
@@ -83,6 +84,7 @@ mod rights;
 mod rings;
 mod schema;
 mod script;
+mod script_events;
 mod second_reader;
 mod sessions;
 mod sideband;
@@ -134,6 +136,7 @@ const TESTS: &[&[Test]] = &[
     types::TESTS,
     schema::TESTS,
     script::TESTS,
+    script_events::TESTS,
     second_reader::TESTS,
     verifier::TESTS,
     peers::TESTS,

@@ -20,7 +20,11 @@ fn refused(ctx: &Context, words: &[&str], code: i32, says: &[&str]) -> Outcome {
 }
 
 fn usage(ctx: &Context) -> Outcome {
-    let cases: [(&[&str], &[&str]); 23] = [
+    let cases: [(&[&str], &[&str]); 27] = [
+        (&[""], &["an empty spec"]),
+        (&["-m", "3"], &["3 bytes", "64K"]),
+        (&["-t", "bad"], &["'bad'", "utc"]),
+        (&["s:write{kstack.x}"], &["kstack", "no members"]),
         (&["-m", "0"], &["0 bytes", "4096"]),
         (&["-m", "12Q"], &["Q", "size"]),
         (&["-m", "nothing"], &["size"]),
@@ -48,6 +52,9 @@ fn usage(ctx: &Context) -> Outcome {
     for (words, says) in cases {
         refused(ctx, words, 2, says)?;
     }
+    // Before anything is attached, and nothing that is there is touched.
+    refused(ctx, &["-o", "/no/such/folder/file"], 6, &["no folder /no/such/folder"])?;
+    refused(ctx, &["-o", "/proc"], 6, &["/proc", "a folder"])?;
     refused(ctx, &["--cgroup", "/proc"], 2, &["/proc", "cgroup"])?;
     refused(ctx, &["--no-such-flag"], 2, &["--no-such-flag"])
 }
@@ -59,7 +66,8 @@ fn probes_that_are_not_there(ctx: &Context) -> Outcome {
     refused(ctx, &["rt:sched_swich"], 4, &["did you mean rt:sched_switch"])?;
     refused(ctx, &["t:sched:sched_swich"], 4, &["did you mean t:sched:sched_switch"])?;
     refused(ctx, &["t:shed:sched_switch"], 4, &["did you mean t:sched"])?;
-    refused(ctx, &["u:/no/such/file:main"], 4, &["/no/such/file"])?;
+    refused(ctx, &["u:/no/such/file:main"], 4, &["no such file as /no/such/file"])?;
+    refused(ctx, &["u:/dev/null:main"], 4, &["/dev/null is no file"])?;
     let me = ctx.program_path()?;
     refused(ctx, &[&format!("u:{me}:no_such_function")], 4, &["no_such_function"])?;
     if ctx.is_guest() {
@@ -73,5 +81,11 @@ fn probes_that_are_not_there(ctx: &Context) -> Outcome {
 fn a_kernel_without_kprobes(ctx: &Context) -> Outcome {
     refused(ctx, &["k:vfs_write"], 3, &["CONFIG_KPROBES", "f:vfs_write"])?;
     refused(ctx, &["kr:vfs_write"], 3, &["CONFIG_KPROBES"])?;
+    refused(
+        ctx,
+        &["--missing", "warn", "k:vfs_write", "k:tcp_*"],
+        3,
+        &["CONFIG_KPROBES", "none of the probes"],
+    )?;
     refused(ctx, &["f:vfs_write"], 3, &["trampolines"])
 }

@@ -4,6 +4,8 @@
 mod apt;
 mod bench;
 mod cost;
+mod failures;
+mod features;
 mod fuzz;
 mod kernels;
 mod report;
@@ -24,7 +26,7 @@ cargo xtask COMMAND
                           (ten seconds of the default where no ARGS), with sudo if not root
   test [--quick]          install what is missing, run every test; --quick leaves out guests and fuzzing
        [--without KERNEL] a kernel to do without, e.g. 5.10 (may be given again)
-       [--only STAGE]     one stage of: tidy fmt clippy docs c unit host memory cost miri guests fuzz (may be given again)
+       [--only STAGE]     one stage of: tidy fmt clippy features docs c unit host memory cost miri guests fuzz (may be given again)
        [--fuzz-time SECS] how long each fuzz target runs (default 30)
   ci                      what CI runs: the same as test
   vm KERNEL [FILTER]      the live tests in one guest; KERNEL is 5.10, 6.1, 6.12 or newest

@@ -3,7 +3,7 @@
 use crate::kernels::{self, KERNELS, Kernel};
 use crate::report::{Report, Seen, Stage, stream};
 use crate::setup::{self, For};
-use crate::{bench, cost, fuzz, sh, tidy, vm};
+use crate::{bench, cost, features, fuzz, sh, tidy, vm};
 use anyhow::{Context, Result, anyhow, bail};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -54,10 +54,11 @@ impl Options {
 type Row = (&'static str, &'static str, fn(&Options, &mut Stage));
 
 /// The cheap and telling ones first.
-const STAGES: [Row; 12] = [
+const STAGES: [Row; 13] = [
     ("tidy", "the house rules", |_, stage| tidy::check(stage)),
     ("fmt", "the layout of the Rust files", fmt),
     ("clippy", "lints, all of them errors", clippy),
+    ("features", "what users build who want some rooms only", |_, stage| features::stage(stage)),
     ("docs", "the documentation builds without a warning", docs),
     ("c", "the layout of the C files", c_layout),
     ("unit", "tests that need no rights: units, documentation, tests/it", unit),
@@ -107,10 +108,6 @@ fn clippy(_: &Options, stage: &mut Stage) {
     let mut peers = sh::cargo(["clippy", "--profile", "ci", "--locked", "--quiet", "--manifest-path"]);
     peers.arg(bench::manifest()).args(["--target-dir", "target", "--", "-D", "warnings"]);
     stage.check("cargo clippy of the peers", sh::must(&mut peers));
-    // What a user gets who wants the pure rooms only.
-    let bare =
-        ["check", "--profile", "ci", "--locked", "--quiet", "--package", "tracer", "--no-default-features"];
-    stage.check("no features", sh::must(sh::cargo(bare).env("RUSTFLAGS", "")));
 }
 
 fn docs(_: &Options, stage: &mut Stage) {

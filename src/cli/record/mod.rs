@@ -20,6 +20,7 @@ use tracer::{
 
 use self::args::{Extent, Record};
 use super::{
+    output,
     run::{self, Manner, Ready},
     say,
 };
@@ -36,6 +37,9 @@ pub fn run(args: &Record) -> Result<ExitCode> {
     }
     if args.flight.is_some() {
         return snapshots(args, piped);
+    }
+    if !piped {
+        output::check_place(&args.output)?;
     }
     let manner = Manner { aside: piped, tasks: true, ..Manner::default() };
     let mut ready = run::ready(&args.probes, &args.trace, manner)?;
@@ -83,12 +87,14 @@ fn snapshots(args: &Record, piped: bool) -> Result<ExitCode> {
 
 fn options(args: &Record, ready: &Ready) -> perf_data::Options {
     let programs = ready.session.probes().facts();
+    let types = probe::types(&programs);
     perf_data::Options {
         compress: args.compress,
         keep: args.keep.map(|keep| keep as usize),
         follows: false,
         command_line: std::env::args_os().map(|word| word.as_bytes().to_vec()).collect(),
-        features: perf_data::features_of(&programs, &probe::types(&programs)),
+        features: perf_data::features_of(&programs, &types),
+        symbols: perf_data::symbols_of(&programs, &types),
     }
 }
 

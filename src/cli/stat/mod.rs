@@ -11,7 +11,7 @@ use std::{
 
 use tracer::{
     Error, ErrorKind, Result,
-    frontend::{Control, looks},
+    frontend::{Control, looks, looks::Watch},
     ledger::Report,
     probe::{Filter, Keep, Provider, spec},
     schema::{Kind, tally::Counted},
@@ -21,7 +21,13 @@ use tracer::{
 };
 
 use self::args::{Args, Format};
-use super::{attach, command::Waiting, exit, plan, say, signal, summary};
+use super::{
+    attach::Attaching,
+    command::Waiting,
+    exit,
+    followed::{self, Followed},
+    plan, say, signal, summary,
+};
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -40,7 +46,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         true => None,
         false => Some(Waiting::start(&args.cmd, true)?),
     };
-    let found = attach::find(args.manner(), &specs)?;
+    let mut attaching = Attaching::new(args.manner());
+    let found = attaching.find(&specs)?;
     let probes = found.iter().map(|found| found.each().len()).sum();
     let cpus = args.cpus.as_deref().map(plan::cpu_list).transpose()?;
     let filter = Filter { cpus, ..plan::filter(&args.tasks, child.as_ref().map(Waiting::id))? };
@@ -49,13 +56,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     for found in &found {
         // One that could not be found is in no place of `found`.
         let asked = specs.iter().position(|spec| spec == found.spec()).map(|i| &asked[i]);
-        attach::one(args.manner(), found, |progress| {
+        attaching.one(found, |progress| {
             let outcome = session.attach(asked.unwrap_or(found.spec()), found, progress)?;
             Ok((session.probes().attached()[outcome.attached.clone()].to_vec(), outcome))
         })?;
     }
     if session.probes().attached().is_empty() {
-        return Err(attach::none());
+        return Err(attaching.none());
     }
     let mut output = Output::new(args, symbols(&keep));
     signal::listen(control.clone(), false)?;
@@ -64,7 +71,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let until = args.duration.and_then(|d| Instant::now().checked_add(d));
     // Counting began with the probes, and so does the first interval.
     let mut last = (vec![Counted::default(); session.probes().attached().len()], 0);
-    let looked = looks::wait(&control, until, args.interval, || {
+    let mut followed = Followed::new(args.quiet, running.is_some());
+    let mut over = || followed.gone(session.probes());
+    let watch = Watch { every: followed::INTERVAL, over: &mut over };
+    let looked = looks::wait(&control, until, args.interval, Some(watch), || {
         let now = (session.counted()?, session.elapsed());
         let since: Vec<Counted> = now.0.iter().zip(&last.0).map(|(now, last)| now.since(last)).collect();
         let span = Span { length: now.1 - last.1, end: now.1, whole: false };

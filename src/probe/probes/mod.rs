@@ -12,7 +12,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd, OwnedFd},
 };
 
-use libbpf_rs::{Link, MapCore, Object, ProgramInput, ProgramMut};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, ProgramInput, ProgramMut};
 
 pub use self::facts::{ProgramFacts, types};
 pub use self::loaded::Loaded;
@@ -208,6 +208,15 @@ impl Probes {
             let text = format!("following processes by the raw tracepoint {tracepoint}");
             Error::caused(ErrorKind::Attach, text, e)
         })
+    }
+
+    /// Whether a process or thread that the filter follows is left; `None` where it follows none, or the kernel does not
+    /// say (to whoever has dropped its rights).
+    pub fn followed(&self) -> Option<bool> {
+        let map = self.base.maps().find(|map| map.name() == "targets").filter(|_| self.filter.follows())?;
+        // No id is 0: this tells whether the map can be read at all, which its keys do not.
+        map.lookup(&[0; 4], MapFlags::ANY).ok()?;
+        Some(map.keys().next().is_some())
     }
 
     /// Puts the program that forgets a process behind all others: probes on the same tracepoint, which the kernel

@@ -93,6 +93,7 @@ fn target(input: &mut Input<'_>, spec: &mut Spec) -> Parsed<()> {
             Some('/') if at == 0 => {
                 refuse(at, "expected a provider", "a program or library is probed by u:PATH:SYMBOL")
             }
+            None if at == 0 => refuse(at, "an empty spec", "such as s:write or k:vfs_read"),
             _ => {
                 let what = format!("what is to be probed is missing after '{}:'", spec.provider.short());
                 refuse(at, what, spec.provider.shape())

@@ -6,13 +6,13 @@ use super::{Span, bytes, process, value};
 use crate::{
     ledger::Report,
     schema::tally::{Counted, Key, Tally},
-    sink::{escape, json, number::decimal},
+    sink::{escape, frames::Namer, json, number::decimal},
     symbol::Symbols,
 };
 
 /// Writes counts as NDJSON.
 pub struct Json {
-    values: json::Json,
+    namer: Namer,
     histograms: bool,
 }
 
@@ -29,7 +29,7 @@ struct Footer<'a> {
 impl Json {
     /// With histograms or without, stacks named by `symbols`.
     pub fn new(histograms: bool, symbols: Symbols) -> Json {
-        Json { values: json::Json::new(json::Options::default()).with_symbols(symbols), histograms }
+        Json { namer: Namer::new(symbols), histograms }
     }
 
     /// Appends a line for each key of each probe; of a probe that counted nothing, one without a key.
@@ -57,7 +57,8 @@ impl Json {
             escape::json(field.name.as_bytes(), out);
             put(",\"key\":", out);
             let bytes = bytes(key);
-            let exact = self.values.value(field, &value(field, key, &bytes), process(key), out);
+            let of = value(field, key, &bytes);
+            let exact = json::Options::default().value(field, &of, &mut self.namer, process(key), out);
             if !exact {
                 put(",\"bytes\":", out);
                 escape::json_hex(&bytes, out);
