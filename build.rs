@@ -26,9 +26,10 @@ mod bpf {
     ];
 
     /// Objects of others, for tests: they stand in for a user's.
-    const FIXTURES: [(&str, &str); 2] = [
+    const FIXTURES: [(&str, &str); 3] = [
         ("three.bpf.o", "tests/fixtures/object/three.bpf.c"),
         ("oversized.bpf.o", "tests/fixtures/object/oversized.bpf.c"),
+        ("output.bpf.o", "tests/fixtures/object/output.bpf.c"),
     ];
 
     /// The most stack of a program: from 64 bytes on newer kernels give it one for each CPU, which uprobe programs

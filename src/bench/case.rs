@@ -86,6 +86,14 @@ pub struct Case {
     pub sample_type: u64,
     /// CPUs that make events.
     pub producers: u32,
+    /// Threads that read rings, each its share.
+    #[serde(default = "one")]
+    pub reader_threads: u32,
+}
+
+/// What was measured before there could be more.
+fn one() -> u32 {
+    1
 }
 
 impl Case {
@@ -145,6 +153,8 @@ pub struct Sweep {
     pub sample_types: Vec<u64>,
     /// CPUs that make events.
     pub producers: Vec<u32>,
+    /// Threads that read rings.
+    pub reader_threads: Vec<u32>,
 }
 
 impl Default for Sweep {
@@ -161,13 +171,14 @@ impl Default for Sweep {
             wakes: vec![Wake::default()],
             sample_types: vec![sample_type::RAW],
             producers: vec![1],
+            reader_threads: vec![1],
         }
     }
 }
 
 impl Sweep {
     /// All combinations that make a difference: a hook none where nothing is called, sample fields none in a
-    /// ringbuf. What is paced is timed.
+    /// ringbuf, several threads where several rings are read. What is paced is timed.
     pub fn cases(&self) -> Vec<Case> {
         let base = Case {
             workload: Workload::Write,
@@ -180,6 +191,7 @@ impl Sweep {
             wake: WakeRule::Records(1),
             sample_type: 0,
             producers: 1,
+            reader_threads: 1,
         };
         let mut cases = vec![base];
         times(&mut cases, &self.workloads, |case, workload| {
@@ -198,6 +210,11 @@ impl Sweep {
             if reader != Reader::Rings {
                 case.sample_type = sample_type::RAW;
             }
+        });
+        times(&mut cases, &self.reader_threads, |case, threads| {
+            // Where only reading is timed, one ring is read.
+            let several = case.reader == Reader::Rings && case.workload != Workload::Drain;
+            case.reader_threads = if several { threads } else { 1 };
         });
         let mut kept: Vec<Case> = Vec::with_capacity(cases.len());
         for case in cases {

@@ -2,7 +2,6 @@
 
 use std::{
     cell::RefCell,
-    ops::ControlFlow,
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::{Duration, Instant},
@@ -11,20 +10,18 @@ use std::{
 use super::{
     Age, Case, Options, Reader, Round, Workload,
     noise::Before,
+    readers::{self, drain_out, share},
     seen::{MARKER, Seen},
     workload::{Call, Made, Producers, on_cpu, thread_cpu},
 };
 use crate::{
     Error, ErrorKind, Result,
-    frontend::{Control, Pace, Poller},
     ledger::{Accounts, Identity},
     probe::bench::{Bench, Hook, RingbufReader},
-    ring::{self, Budget, Drained, ItemKind, Set},
+    ring::{self, Set},
     session::arrays,
 };
 
-/// How long one pass may take.
-const PASS: Budget = Budget { time: Some(Duration::from_millis(50)), ..Budget::ALL };
 /// What part of a ring is filled before it is read, where only reading is timed.
 const FILL: f64 = 0.9;
 
@@ -47,15 +44,16 @@ pub(super) fn measure(options: &Options, case: &Case) -> Result<Round> {
     };
     let seen = RefCell::new(Seen::new(emit));
     let mut rings = match case.reader {
-        Reader::Rings => Some(Set::open(&case.rings(), Some(arrays::of_bench(&bench)))?),
-        _ => None,
+        Reader::Rings => Set::open(&case.rings(), Some(arrays::of_bench(&bench)))?
+            .into_shards(case.reader_threads as usize)?,
+        _ => Vec::new(),
     };
     let ran = {
         let ringbuf = match case.reader {
             Reader::Rings => None,
             _ => Some(bench.ringbuf(|record| seen.borrow_mut().take(crate::record::Body::new(record)))?),
         };
-        let mut reading = Reading { rings: rings.as_mut(), ringbuf, seen: &seen, case };
+        let mut reading = Reading { rings: &mut rings, ringbuf, seen: &seen, case };
         match case.workload {
             Workload::Write => reading.calls(options, cpus.clone(), call, None)?,
             Workload::Paced(rate) => reading.calls(options, cpus.clone(), call, Some(rate))?,
@@ -65,7 +63,7 @@ pub(super) fn measure(options: &Options, case: &Case) -> Result<Round> {
     };
     bench.detach();
     ring::wait_for_programs();
-    let unmarked = end(&bench, rings.as_mut(), &seen, case, cpus)?;
+    let unmarked = end(&bench, &mut rings, &seen, case, cpus)?;
     let accounts: Accounts = (0..bench.possible_cpus()).map(|cpu| bench.accounts(cpu)).sum();
     let seen = seen.into_inner();
     let failed = if case.gather > 1 { accounts.unsent } else { accounts.failed.total() };
@@ -89,11 +87,11 @@ pub(super) fn measure(options: &Options, case: &Case) -> Result<Round> {
             p99: ages.value_at_quantile(0.99),
             max: ages.max(),
         }),
-        ring_size: rings.as_ref().map_or(case.ring_size, Set::ring_size),
+        ring_size: rings.first().map_or(case.ring_size, Set::ring_size),
         noise: before.since(),
         identities: Vec::new(),
     };
-    round.identities = check(case, &round, rings.as_ref(), seen.markers, unmarked);
+    round.identities = check(case, &round, &rings, seen.markers, unmarked);
     Ok(round)
 }
 
@@ -114,7 +112,8 @@ fn untraced(options: &Options, cpus: std::ops::Range<u32>, call: Call) -> Result
 
 /// What reads, and what it counts.
 struct Reading<'a> {
-    rings: Option<&'a mut Set>,
+    /// One for each thread; none where a ringbuf is read.
+    rings: &'a mut [Set],
     ringbuf: Option<RingbufReader<'a>>,
     seen: &'a RefCell<Seen>,
     case: &'a Case,
@@ -158,7 +157,7 @@ impl Reading<'_> {
     }
 
     fn filled(&mut self, options: &Options, bench: &Bench) -> Result<Ran> {
-        let record = match &self.rings {
+        let record = match self.rings.first() {
             Some(rings) => rings.format().sample_size(self.case.emit(1).record()),
             // A ringbuf's record has a head of eight bytes.
             None => self.case.emit(1).record().next_multiple_of(8) + 8,
@@ -175,7 +174,10 @@ impl Reading<'_> {
             made.cpu_time += filled.map_err(refused)?;
             made.calls += events;
             let started = Instant::now();
-            while self.pass(Budget::ALL).more {}
+            match &self.ringbuf {
+                Some(ringbuf) => _ = ringbuf.drain(),
+                None => drain_out(self.rings, &mut self.seen.borrow_mut()),
+            }
             reading += started.elapsed();
         }
         let records = self.seen.borrow().records.max(1);
@@ -185,70 +187,24 @@ impl Reading<'_> {
     }
 
     /// Reads and waits in turn while `on`; seconds, and of a CPU how much.
-    fn read(&mut self, on: impl Fn() -> bool) -> Result<(f64, f64)> {
-        let (control, mut poller) = (Control::new()?, Poller::new()?);
-        let mut pace = match &self.rings {
-            Some(rings) => {
-                poller.register(rings, 0, &control)?;
-                Some(Pace::new(rings))
-            }
-            None => {
-                poller = Poller::on(&control)?;
-                poller.also(self.ringbuf.iter().map(std::os::fd::AsFd::as_fd))?;
-                None
-            }
-        };
-        let (started, cpu_started) = (Instant::now(), thread_cpu());
-        while on() {
-            let drained = self.pass(PASS);
-            if let (Some(pace), Some(rings)) = (&mut pace, &mut self.rings) {
-                pace.count(&drained, |prompt| rings.set_prompt(prompt))?;
-            }
-            if !drained.more {
-                let sweep = pace.as_ref().map_or(self.case.wake().sweep(), Pace::sweep);
-                poller.wait(sweep, &control)?;
-                self.seen.borrow_mut().woke();
-            }
-        }
-        let seconds = started.elapsed().as_secs_f64();
-        Ok((seconds, (thread_cpu() - cpu_started).as_secs_f64() / seconds))
+    fn read(&mut self, on: impl Fn() -> bool + Sync) -> Result<(f64, f64)> {
+        share(|| match &self.ringbuf {
+            Some(ringbuf) => readers::ringbuf(ringbuf, self.case.wake().sweep(), self.seen, &on),
+            None => readers::rings(self.rings, &mut self.seen.borrow_mut(), &on),
+        })
     }
-
-    fn pass(&mut self, budget: Budget) -> Drained {
-        match (&mut self.rings, &self.ringbuf) {
-            (Some(rings), _) => pass(rings, budget, &mut self.seen.borrow_mut()),
-            (None, Some(ringbuf)) => Drained { records: ringbuf.drain(), ..Drained::default() },
-            (None, None) => Drained::default(),
-        }
-    }
-}
-
-#[inline]
-fn pass(rings: &mut Set, budget: Budget, seen: &mut Seen) -> Drained {
-    rings.drain(budget, |item| {
-        match item.kind {
-            ItemKind::Sample(sample) => seen.take(sample.raw().unwrap_or_default()),
-            ItemKind::Lost(lost) => seen.lost += lost.lost,
-            _ => seen.wrong += 1,
-        }
-        ControlFlow::Continue(())
-    })
 }
 
 /// Puts out what is held, and in rings an end marker on each producer's CPU, and reads to the end. What kept a
 /// marker from being written.
 fn end(
     bench: &Bench,
-    mut rings: Option<&mut Set>,
+    rings: &mut [Set],
     seen: &RefCell<Seen>,
     case: &Case,
     cpus: std::ops::Range<u32>,
 ) -> Result<Option<std::io::Error>> {
-    let mut drain_out = || {
-        if let Some(rings) = rings.as_deref_mut() {
-            while pass(rings, Budget::ALL, &mut seen.borrow_mut()).more {}
-        }
-    };
+    let mut drain_out = || drain_out(rings, &mut seen.borrow_mut());
     drain_out();
     let mut unmarked = None;
     for cpu in cpus {
@@ -275,12 +231,12 @@ fn refused(error: std::io::Error) -> Error {
 fn check(
     case: &Case,
     o: &Round,
-    rings: Option<&Set>,
+    rings: &[Set],
     markers: u64,
     unmarked: Option<std::io::Error>,
 ) -> Vec<Identity> {
     let a = &o.accounts;
-    let marks = if rings.is_some() && unmarked.is_none() { u64::from(case.producers) } else { 0 };
+    let marks = if !rings.is_empty() && unmarked.is_none() { u64::from(case.producers) } else { 0 };
     let mut accounts = Identity::new("accounts", "fired = filtered + gathered + emitted + failed");
     let mut gathered = Identity::new("gathered", "gathered = in records emitted + in records failed");
     if case.gather > 1 {
@@ -295,11 +251,12 @@ fn check(
     records.check("all CPUs", a.emitted, o.records + markers);
     let mut lost = Identity::new("lost", "ENOSPC = sum of LOST records = PERF_FORMAT_LOST");
     match (rings, unmarked) {
-        (None, _) => lost.unknown("a BPF ringbuf tells no losses: they are the program's own count".into()),
-        (Some(_), Some(e)) => lost.unknown(format!("no end marker: {e}")),
-        (Some(rings), None) => {
+        ([], _) => lost.unknown("a BPF ringbuf tells no losses: they are the program's own count".into()),
+        (_, Some(e)) => lost.unknown(format!("no end marker: {e}")),
+        (rings, None) => {
+            let each = rings.iter().flat_map(|set| set.cpus().map(|cpu| set.kernel_lost(cpu)));
             lost.check("ENOSPC and LOST records", a.failed.enospc, o.lost);
-            match rings.cpus().map(|cpu| rings.kernel_lost(cpu)).sum::<Option<u64>>() {
+            match each.sum::<Option<u64>>() {
                 Some(kernel) => lost.check("ENOSPC and PERF_FORMAT_LOST", a.failed.enospc, kernel),
                 None => lost.unknown("this kernel does not count what it lost".into()),
             }

@@ -4,7 +4,7 @@
 //! traced call with and without the program, the reader's share of a CPU and the age of what it read.
 //!
 //! ```text
-//!   producers, one a CPU, pinned           this thread, kept off them
+//!   producers, one a CPU, pinned           this thread (and more, if asked), kept off them
 //!   write │ paced: a call ─► program ──┐   ┌─► rings (or a BPF ringbuf) ─► drained, counted, checked
 //!   burst │ drain: test-run ─► program ┴───┘
 //! ```
@@ -19,6 +19,7 @@ mod case;
 mod measure;
 mod noise;
 mod outcome;
+mod readers;
 mod seen;
 mod workload;
 

@@ -39,6 +39,25 @@ impl Seen {
         Seen { events: 0, records: 0, markers: 0, wrong: 0, lost: 0, waits: 0, ages, emit, full, now: 0 }
     }
 
+    /// What another thread counts.
+    pub(super) fn another(&self) -> Seen {
+        Seen::new(self.emit)
+    }
+
+    /// Adds what another thread has counted.
+    pub(super) fn add(&mut self, other: &Seen) {
+        self.events += other.events;
+        self.records += other.records;
+        self.markers += other.markers;
+        self.wrong += other.wrong;
+        self.lost += other.lost;
+        self.waits += other.waits;
+        if let (Some(ages), Some(theirs)) = (&mut self.ages, &other.ages) {
+            // Their bounds are the same.
+            let _ = ages.add(theirs);
+        }
+    }
+
     /// Takes a record's raw bytes.
     #[inline]
     pub(super) fn take(&mut self, raw: Body<'_>) {

@@ -116,6 +116,11 @@ pub struct Probes {
     /// busy traced program far less, and events come up to --latency late
     #[arg(long, value_name = "N|auto", value_parser = units::gather, default_value = "1", env = "TRACER_GATHER")]
     pub gather: Gather,
+    /// Have so many threads read the rings, each its share of the CPUs; one serves many CPUs, and more are for rates
+    /// that one cannot keep up with
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), default_value = "1",
+          env = "TRACER_READER_THREADS")]
+    pub reader_threads: u32,
     /// What to do when a probe cannot be attached
     #[arg(long, value_enum, default_value_t = Missing::Error, env = "TRACER_MISSING")]
     pub missing: Missing,

@@ -30,7 +30,10 @@ pub enum Output {
 /// Opens stdout or the file, in the format asked for. `control` is stopped when it fails or its reader goes away.
 pub fn open(args: &Stream, session: &Session, control: &Control) -> Result<Output> {
     let stop = control.clone();
-    let options = sink::Options { on_failure: Some(Box::new(move || stop.stop())), ..Default::default() };
+    let defaults = sink::Options::default();
+    // Each thread has one in hand, and some are on their way.
+    let buffers = defaults.buffers.max(4 * session.reader_threads());
+    let options = sink::Options { buffers, on_failure: Some(Box::new(move || stop.stop())), ..defaults };
     let outlet = match &args.output {
         Some(path) => Outlet::create(path, options)?,
         None => Outlet::new("stdout", std::io::stdout().as_fd(), options)?,
@@ -154,6 +157,9 @@ impl Sink for Output {
     }
     fn counts(&self) -> Counts {
         self.sink().counts()
+    }
+    fn arm(&mut self) -> Option<Box<dyn Sink + Send>> {
+        self.sink_mut().arm()
     }
 }
 

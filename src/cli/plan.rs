@@ -81,6 +81,7 @@ pub fn options(args: &Probes, trace: &Trace, probes: usize, child: Option<u32>) 
         filter: filter(&args.tasks, child)?,
         probes,
         objects: Settings { set: args.set.clone(), events: args.event.clone() },
+        reader_threads: args.reader_threads as usize,
         limit: trace.count,
         count_runs: trace.verbose,
         ..session::Options::default()

@@ -5,7 +5,7 @@ use std::{io::Write, ops::ControlFlow, process::ExitCode, time::Instant};
 use nix::unistd::{setgid, setgroups, setuid};
 use tracer::{
     Error, ErrorKind, Result,
-    frontend::{Control, blocking},
+    frontend::{Control, threads},
     ledger::Report,
     probe::{Provider, Spec},
     ring,
@@ -98,6 +98,10 @@ pub fn ready(probes: &Probes, trace: &Trace, manner: Manner) -> Result<Ready> {
     let rings = ring::Options { size: ring.unwrap_or(options.rings.size), ..options.rings };
     let options = session::Options { rings, sideband, prompt, gather, flight, ..options };
     let mut session = prepare(trace, options)?;
+    let (asked, threads) = (probes.reader_threads as usize, session.reader_threads());
+    if asked > threads && flight.is_none() && !trace.quiet {
+        say(&format!("--reader-threads {asked} is {threads} here, as there are no more rings to read"));
+    }
     attaching.attach(&mut session, &found)?;
     let woken = control.clone();
     let begin = move || {
@@ -125,7 +129,7 @@ pub fn stream(
 }
 
 /// The same into any sink; `each` is called once a pass, for what signals ask of a sink that is a file.
-pub fn course<S: Sink>(
+pub fn course<S: Sink + Send>(
     trace: &Trace,
     session: &mut Session,
     control: &Control,
@@ -142,7 +146,7 @@ pub fn course<S: Sink>(
     let mut followed = Followed::new(trace.quiet, running.is_some());
     let until = trace.duration.and_then(|d| Instant::now().checked_add(d));
     let mut failed = None;
-    let ended = blocking::run(session, &mut sink, control, until, |session, sink: &mut S| {
+    let ended = threads::run(session, &mut sink, control, until, |session, sink: &mut S| {
         status.tick(session, sink, requests.take_stats());
         if let Err(error) = each(sink, &requests) {
             failed = Some(error);

@@ -9,7 +9,8 @@ use super::{Control, Driver};
 use crate::{ErrorKind, Result, ledger::Report, ring::Budget, session::Session, sink::Sink};
 
 /// The most records of one pass, so that a stop is heard within milliseconds whatever comes in.
-const PASS: Budget = Budget { records: 1 << 16, bytes: u64::MAX, time: Some(Duration::from_millis(50)) };
+pub(super) const PASS: Budget =
+    Budget { records: 1 << 16, bytes: u64::MAX, time: Some(Duration::from_millis(50)) };
 
 /// How a run ended.
 #[derive(Debug)]
@@ -23,7 +24,8 @@ pub struct Ended {
 /// Runs `session` into `sink` until `control` or `tick` says stop, it is `until`, the limit is reached, or the sink
 /// fails; then stops it in order. `tick` is called once a pass, at least every sweep.
 ///
-/// Waits for rings, for `control`, and at most one sweep; the sink is flushed after every pass.
+/// Waits for rings, for `control`, and at most one sweep; the sink is flushed after every pass. One thread reads all
+/// rings, whatever [`Session::reader_threads`] says: [`threads::run`](super::threads::run) has more.
 ///
 /// # Errors
 ///
@@ -37,6 +39,16 @@ pub fn run<S: Sink>(
 ) -> Result<Ended> {
     let looped = turn(session, sink, control, until, &mut tick);
     let report = session.stop(sink)?;
+    ended(session, control, looped, report)
+}
+
+/// How it ended, by what the loop said and the books.
+pub(super) fn ended(
+    session: &mut Session,
+    control: &Control,
+    looped: Result<()>,
+    report: Report,
+) -> Result<Ended> {
     control.tell_last(&report);
     match looped {
         // What failed to be written at the very end was not delivered either.

@@ -1,4 +1,5 @@
-//! The channel front end: a thread of its own reads a session, and hands on batches by a bounded channel.
+//! The channel front end: a thread of its own reads a session, and hands on batches by a bounded channel. It starts
+//! more where the session was prepared with several readers ([`Options::reader_threads`](crate::session::Options)).
 //!
 //! What becomes of events when nobody takes them fast enough is [`Options::on_full`]'s to say. Unless it is
 //! [`OnFull::Block`](crate::sink::OnFull::Block), the reader never waits for a receiver, so what the kernel emits is read
@@ -31,13 +32,11 @@
 
 use std::{
     ops::ControlFlow,
+    sync::Arc,
     thread::{self, JoinHandle},
 };
 
-use super::{
-    Control,
-    blocking::{self, Ended},
-};
+use super::{Control, blocking::Ended, threads};
 use crate::{
     Error, ErrorKind, Result,
     session::Session,
@@ -89,7 +88,7 @@ pub fn spawn(session: Session, options: Options) -> Result<(Reader, Receiver)> {
         batch: options.batch,
         on_full: options.on_full,
         on_gone: Some(Box::new(move || gone.stop())),
-        stopping: Some(Box::new(move || stopping.stopping())),
+        stopping: Some(Arc::new(move || stopping.stopping())),
         stop_bound: session.stop_bound(),
         ..channel::Options::default()
     });
@@ -103,7 +102,7 @@ pub fn spawn(session: Session, options: Options) -> Result<(Reader, Receiver)> {
 }
 
 fn run(mut session: Session, mut batches: Batches, control: &Control) -> Result<Ended> {
-    blocking::run(&mut session, &mut batches, control, None, |_, _| ControlFlow::Continue(()))
+    threads::run(&mut session, &mut batches, control, None, |_, _| ControlFlow::Continue(()))
 }
 
 impl Reader {

@@ -129,9 +129,9 @@ impl Control {
         self.shared.stop.load(Ordering::Acquire)
     }
 
-    /// Forgets the wake-ups so far.
-    pub(super) fn drain_wakes(&self) {
-        let _ = self.shared.wake.read();
+    /// Forgets the wake-ups so far; whether there were any.
+    pub(super) fn drain_wakes(&self) -> bool {
+        self.shared.wake.read().is_ok()
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use super::{Control, Pace, Poller};
 use crate::{
     Result,
-    ring::{Budget, Drained},
+    ring::{Budget, Drained, Set},
     session::Session,
     sink::Sink,
 };
@@ -77,7 +77,8 @@ impl Driver {
     pub fn register(&mut self, session: &Session) -> Result<bool> {
         let anew = self.poller.register(session.rings(), session.generation(), &self.control)?;
         if anew {
-            self.poller.also(session.further_fds())?;
+            let others = session.shard_rings().iter().skip(1).flat_map(Set::fds);
+            self.poller.also(others.map(|(_, fd)| fd).chain(session.further_fds()))?;
             self.more = true;
         }
         Ok(anew)

@@ -1,6 +1,7 @@
-//! The only place that waits: a session under an epoll loop of its own.
+//! The only place that waits: a session under an epoll loop of its own, or several.
 //!
-//! In come wake-ups of rings, of a [`Control`] and of time; out go drains.
+//! In come wake-ups of rings, of a [`Control`] and of time; out go drains: by one thread ([`blocking`]), or each share
+//! of the rings by its own ([`threads`]).
 //!
 //! | who waits | what is handed over |
 //! |---|---|
@@ -24,6 +25,7 @@ mod driver;
 pub mod looks;
 mod pace;
 mod poller;
+pub mod threads;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 

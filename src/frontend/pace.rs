@@ -103,6 +103,11 @@ impl Pace {
         Ok(())
     }
 
+    /// This wake rule holds now.
+    pub(super) fn holds(&mut self, prompt: bool) {
+        self.prompt = prompt;
+    }
+
     fn next(&self, elapsed: Duration) -> Rhythm {
         let a_second = |count| count as f64 / elapsed.as_secs_f64();
         let quiet = if self.rhythm == Rhythm::Quiet { BULK_RATE } else { PROMPT_RATE };

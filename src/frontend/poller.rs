@@ -72,7 +72,7 @@ impl Poller {
     ///
     /// Runtime, where one is refused.
     pub fn also<'a>(&self, mut fds: impl Iterator<Item = BorrowedFd<'a>>) -> Result<()> {
-        fds.try_for_each(|fd| self.add(fd, "a map of a foreign program"))
+        fds.try_for_each(|fd| self.add(fd, "what is read beside the rings"))
     }
 
     fn add(&self, fd: BorrowedFd<'_>, what: &str) -> Result<()> {
@@ -87,16 +87,25 @@ impl Poller {
     ///
     /// Runtime; never because of a signal.
     pub fn wait(&self, timeout: Duration, control: &Control) -> Result<bool> {
+        self.ready(timeout).inspect(|ready| {
+            if *ready {
+                control.drain_wakes();
+            }
+        })
+    }
+
+    /// As `wait`; true if it was `control` that woke us.
+    pub(super) fn wait_asked(&self, timeout: Duration, control: &Control) -> Result<bool> {
+        Ok(self.ready(timeout)? && control.drain_wakes())
+    }
+
+    fn ready(&self, timeout: Duration) -> Result<bool> {
         // Rounded up, or the last fraction of a millisecond would spin.
         let millis = timeout.as_nanos().div_ceil(1_000_000).min(i32::MAX as u128);
         let timeout = EpollTimeout::try_from(millis as u64).unwrap_or(EpollTimeout::MAX);
         let mut events = [EpollEvent::empty(); 64];
         match self.epoll.wait(&mut events, timeout) {
-            Ok(0) => Ok(false),
-            Ok(_) => {
-                control.drain_wakes();
-                Ok(true)
-            }
+            Ok(ready) => Ok(ready > 0),
             Err(Errno::EINTR) => Ok(true),
             Err(e) => Err(Error::caused(ErrorKind::Runtime, "waiting for rings", e)),
         }

@@ -1,14 +1,16 @@
 //! A recording written anew: a file made of a pipe, a pipe of a file, and a whole file of what was cut or never
 //! ended.
 //!
-//! Records stay as they are and where they are. What was compressed is written unpacked; what perf would end on, kinds
-//! of records above FINISHED_INIT and AUX data whose bytes are not there, is left out and counted.
+//! Records stay as they are and where they are. What was compressed is written unpacked; what perf would end on is
+//! mended (the mark of a build id on an MMAP2 that has none) or left out (kinds of records above FINISHED_INIT, AUX data
+//! whose bytes are not there), and counted.
 
 use std::io::{self, Seek, Write};
 
 use super::{
     Feature, TracingData, feature, kind,
     read::{Info, Reader, Record},
+    records::{Mmap2, misc},
     write::{FileWriter, Opening, PipeWriter},
 };
 use crate::error::{Error, ErrorKind, Result};
@@ -23,6 +25,8 @@ pub struct Told {
     pub written: u64,
     /// Records that perf does not take, and that were left out.
     pub left_out: u64,
+    /// MMAP2 records whose `misc` said of their device and inode that they were a build id, and does no longer.
+    pub mended: u64,
     /// What was amiss in what was read, in words.
     pub notes: Vec<String>,
     /// The names of the features that had to be made up.
@@ -97,7 +101,7 @@ impl<F: Write + Seek, P: Write, O: FnMut(&Opening) -> io::Result<To<F, P>>> Rewr
         let fail = |e| Error::caused(ErrorKind::Sink, "writing a recording", e);
         let mut to = None;
         while let Some(next) = reader.next_record()? {
-            let record = next.record;
+            let mut record = next.record;
             match record.kind {
                 // They are in the opening.
                 kind::HEADER_ATTR | kind::HEADER_FEATURE | kind::TRACING_DATA => continue,
@@ -108,6 +112,18 @@ impl<F: Write + Seek, P: Write, O: FnMut(&Opening) -> io::Result<To<F, P>>> Rewr
                     continue;
                 }
                 _ => {}
+            }
+            if record.kind == kind::MMAP2 && record.misc & misc::MMAP_BUILD_ID != 0 {
+                let attr = next
+                    .info
+                    .events
+                    .of(&record)
+                    .and_then(|index| next.info.events.get(index))
+                    .map(|e| e.attr);
+                if Mmap2::of(&record, attr.as_ref()).is_some_and(|map| map.misc() == 0) {
+                    record.misc &= !misc::MMAP_BUILD_ID;
+                    self.told.mended += 1;
+                }
             }
             // A pipe says what it has to before the first record that is not about itself.
             if to.is_none() && record.is_kernels() {

@@ -126,6 +126,20 @@ impl Filter {
         Ok(())
     }
 
+    /// Takes tasks that have ended from that map.
+    pub(super) fn forget_gone(map: &impl MapCore) {
+        // Behind a key that is not there any more the kernel begins anew.
+        let keys: Vec<_> = map.keys().collect();
+        for key in keys {
+            if let Ok(id) = key.as_slice().try_into().map(u32::from_ne_bytes)
+                && is_gone(id)
+            {
+                // The program that does this otherwise may be first.
+                let _ = map.delete(&key);
+            }
+        }
+    }
+
     /// Puts the cgroup's descriptor where the programs find it.
     pub(super) fn fill_cgroup(&self, map: &MapMut<'_>) -> Result<()> {
         let Some(path) = &self.cgroup else { return Ok(()) };
@@ -138,6 +152,15 @@ impl Filter {
                 .with_help("give a directory below the mount of type cgroup2 (findmnt -t cgroup2)")
         })
     }
+}
+
+/// True of a task that is not there, or has ended with all of its threads and waits to be asked for.
+fn is_gone(id: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else { return true };
+    // The name before may hold anything.
+    let state = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    let threads = || std::fs::read_dir(format!("/proc/{id}/task")).map_or(0, Iterator::count);
+    state.starts_with(['Z', 'X']) && threads() <= 1
 }
 
 /// Device and inode of this process's PID namespace, unless it is the initial one.
@@ -162,6 +185,17 @@ fn comm(pattern: &str) -> Result<Automaton> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_has_ended_is_gone_before_it_is_asked_for() {
+        let mut child = std::process::Command::new("sleep").arg("600").spawn().expect("sleep");
+        assert!(!is_gone(child.id()) && !is_gone(std::process::id()) && is_gone(u32::MAX));
+        child.kill().expect("a child that can be killed");
+        while !is_gone(child.id()) {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        child.wait().expect("its status");
+    }
 
     #[test]
     fn a_pattern_longer_than_any_name_is_refused() {

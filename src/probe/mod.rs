@@ -58,6 +58,7 @@ mod walk;
 pub use filter::{Filter, Target};
 pub use find::{Found, Refusal, find};
 pub use keep::Keep;
+pub use preflight::near;
 pub use probes::{Attached, Loaded, Outcome, Probes, ProgramFacts, Row, types};
 pub use resolve::servable;
 pub use spec::{Provider, Spec};

@@ -1,16 +1,15 @@
 //! How a value of a type of the kernel's BTF is read and shown.
 
-use std::sync::Arc;
-
 use libbpf_rs::btf::{
     BtfKind, BtfType, HasSize, ReferencesType,
     types::{Array, Composite, Enum, Enum64, Int, IntEncoding, Ptr},
 };
 
-use crate::schema::{Kind, Names, Show};
-
-/// Bytes of the longest socket address that is shown: `struct sockaddr_un`.
-const SOCKADDR: u16 = 110;
+pub use crate::schema::by_name::typedef;
+use crate::schema::{
+    Kind, Names, Show,
+    by_name::{self, SOCKADDR},
+};
 
 /// How an integer, an enum or an address is read and shown; `None` for what is more than a number.
 pub fn scalar(ty: &BtfType<'_>) -> Option<(Kind, Show)> {
@@ -29,13 +28,13 @@ pub fn scalar(ty: &BtfType<'_>) -> Option<(Kind, Show)> {
             let whole = Enum::try_from(bare).ok()?;
             let named = |name: Option<&std::ffi::OsStr>, value: u64| Some((value, name?.to_str()?.into()));
             let names = Names::new(whole.iter().filter_map(|m| named(m.name, m.value as u64)));
-            (sized(whole.size(), whole.is_signed())?, enumerated(names))
+            (sized(whole.size(), whole.is_signed())?, Show::of_names(names))
         }
         BtfKind::Enum64 => {
             let whole = Enum64::try_from(bare).ok()?;
             let named = |name: Option<&std::ffi::OsStr>, value: u64| Some((value, name?.to_str()?.into()));
             let names = Names::new(whole.iter().filter_map(|m| named(m.name, m.value as u64)));
-            (sized(whole.size(), whole.is_signed())?, enumerated(names))
+            (sized(whole.size(), whole.is_signed())?, Show::of_names(names))
         }
         _ => return None,
     };
@@ -50,14 +49,6 @@ fn sized(bytes: usize, signed: bool) -> Option<Kind> {
     }
 }
 
-fn enumerated(names: Names) -> Show {
-    match names.is_empty() {
-        true => Show::Plain,
-        false if names.are_bits() => Show::Flags(Arc::new(names)),
-        false => Show::Enum(Arc::new(names)),
-    }
-}
-
 /// What the typedefs on the way to a number say of it.
 fn by_typedef(ty: &BtfType<'_>, kind: Kind, show: Show) -> (Kind, Show) {
     let mut ty = *ty;
@@ -67,43 +58,19 @@ fn by_typedef(ty: &BtfType<'_>, kind: Kind, show: Show) -> (Kind, Show) {
         {
             return said;
         }
-        match ty.next_type() {
+        // What a pointer leads to says nothing of the pointer.
+        let stands_for = ty.is_mod() || ty.kind() == BtfKind::Typedef;
+        match ty.next_type().filter(|_| stands_for) {
             Some(next) => ty = next,
             None => return (kind, show),
         }
     }
 }
 
-/// What the name of a typedef says of the number that it is.
-pub fn typedef(name: &str, kind: Kind) -> Option<(Kind, Show)> {
-    Some(match name {
-        "umode_t" | "mode_t" => (kind, Show::Octal),
-        // glibc's has eight bytes, and the kernel's numbers elsewhere in them.
-        "dev_t" if kind.size() == 4 => (kind, Show::Device),
-        "ktime_t" => (kind, Show::Time),
-        "__be16" | "__be32" | "__be64" => (Kind::BigEndian(kind.size() as u8), Show::Plain),
-        _ => return None,
-    })
-}
-
 /// How the bytes of a structure are shown that is a value all the same, and how many they are.
 pub fn structure(ty: &BtfType<'_>) -> Option<(u16, Show)> {
     let bare = ty.skip_mods_and_typedefs();
-    structure_named(bare.name()?.to_str()?).filter(|_| Composite::try_from(bare).is_ok())
-}
-
-/// The same by the structure's name.
-fn structure_named(name: &str) -> Option<(u16, Show)> {
-    Some(match name {
-        "timespec64" | "__kernel_timespec" | "timespec" => (16, Show::Timespec),
-        "in_addr" => (4, Show::Ip4),
-        "in6_addr" => (16, Show::Ip6),
-        "sockaddr" | "sockaddr_in" => (16, Show::Sockaddr),
-        "sockaddr_in6" => (28, Show::Sockaddr),
-        "sockaddr_un" => (SOCKADDR, Show::Sockaddr),
-        "__kernel_sockaddr_storage" | "sockaddr_storage" => (SOCKADDR, Show::Sockaddr),
-        _ => return None,
-    })
+    by_name::structure(bare.name()?.to_str()?).filter(|_| Composite::try_from(bare).is_ok())
 }
 
 /// What lies where a pointer of this C type points to, where that says more than the address: socket addresses.

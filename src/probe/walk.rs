@@ -2,25 +2,8 @@
 //! each type and each name.
 
 use super::btf::Parts;
-
-/// `BTF_KIND_*` of include/uapi/linux/btf.h.
-pub mod kind {
-    pub const INT: u32 = 1;
-    pub const PTR: u32 = 2;
-    pub const ARRAY: u32 = 3;
-    pub const STRUCT: u32 = 4;
-    pub const UNION: u32 = 5;
-    pub const ENUM: u32 = 6;
-    pub const FWD: u32 = 7;
-    pub const FUNC: u32 = 12;
-    pub const FUNC_PROTO: u32 = 13;
-    pub const VAR: u32 = 14;
-    pub const DATASEC: u32 = 15;
-    pub const FLOAT: u32 = 16;
-    pub const DECL_TAG: u32 = 17;
-    pub const TYPE_TAG: u32 = 18;
-    pub const ENUM64: u32 = 19;
-}
+pub(super) use crate::schema::btf::kind;
+use crate::schema::btf::words_behind;
 
 /// `struct btf_type`, and the words that follow it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,15 +46,7 @@ pub fn types<'a>(parts: &Parts<'a>) -> impl Iterator<Item = Raw<'a>> + use<'a> {
     std::iter::from_fn(move || {
         let word = |at: usize| Some(u32::from_ne_bytes(rest.get(at..at + 4)?.try_into().ok()?));
         let (name, info, last) = (word(0)?, word(4)?, word(8)?);
-        let parts = (info & 0xffff) as usize;
-        let words = match info >> 24 & 0x1f {
-            kind::INT | kind::VAR | kind::DECL_TAG => 1,
-            kind::ARRAY => 3,
-            kind::STRUCT | kind::UNION | kind::DATASEC | kind::ENUM64 => 3 * parts,
-            kind::ENUM | kind::FUNC_PROTO => 2 * parts,
-            kind::PTR | kind::FWD..=kind::FUNC | kind::FLOAT | kind::TYPE_TAG => 0,
-            _ => return None,
-        };
+        let words = words_behind(info)?;
         let end = 12 + 4 * words;
         let more = rest.get(12..end)?;
         rest = &rest[end..];

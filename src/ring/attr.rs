@@ -103,7 +103,9 @@ impl Attr {
                 attr.set_task(1);
                 attr.set_mmap(u64::from(mmaps));
                 attr.set_mmap2(u64::from(mmaps));
-                attr.set_build_id(u64::from(mmaps && newer.build_ids));
+                // Where one event asks for build ids, `perf_event_mmap_output` (kernel/events/core.c) marks the same
+                // record of everybody else as having one: of all tasks that would spoil every recording of the host.
+                attr.set_build_id(u64::from(mmaps && process.is_some() && newer.build_ids));
                 attr.set_inherit(u64::from(process.is_some()));
             }
         }

@@ -43,6 +43,7 @@ mod options;
 mod prompt;
 mod run;
 mod set;
+mod shards;
 pub mod sideband;
 pub mod size;
 mod slots;

@@ -28,7 +28,7 @@ use crate::{
 
 /// The rings of a session.
 pub struct Set {
-    options: Options,
+    pub(super) options: Options,
     /// Bytes of data of each ring.
     pub(super) size: usize,
     pub(super) attr: Attr,
@@ -43,7 +43,7 @@ pub struct Set {
     /// By CPU, ascending.
     pub(super) rings: Vec<CpuRing>,
     /// Which ring the next drain starts at.
-    start: usize,
+    pub(super) start: usize,
 }
 
 impl Set {
@@ -166,7 +166,7 @@ impl Set {
     }
 
     /// Hands over the records that are there now, ring by ring, each ring in its order, within the budget;
-    /// starts at another ring each time. Never waits; allocates nothing. Records written meanwhile are the
+    /// starts at another ring each time, and goes on where a budget ended. Never waits; allocates nothing. Records written meanwhile are the
     /// next drain's, so that it always ends.
     ///
     /// The handler ends it by a break. What it was given counts as read, also when it breaks or panics; the set
@@ -207,6 +207,7 @@ impl Set {
         let count = self.rings.len();
         let start = self.start.min(count);
         self.start = if start + 1 < count { start + 1 } else { 0 };
+        let mut cut = None;
         for i in (start..count).chain(0..start) {
             let ring = &mut self.rings[i];
             if only.is_some_and(|cpu| cpu != ring.cpu) {
@@ -214,10 +215,13 @@ impl Set {
             }
             if stopped || left.spent() {
                 ring.skip();
+                cut.get_or_insert(i);
             } else {
                 stopped = ring.drain(&mut left, hand).is_break();
             }
         }
+        // Where a budget ended the next goes on: no ring waits longer than one round of all.
+        self.start = cut.unwrap_or(self.start);
         left.drained(self.more(), stopped)
     }
 

@@ -45,7 +45,8 @@ pub struct Options {
     pub size: usize,
     /// How old a record may grow; see [`Wake::Latency`].
     pub latency: Duration,
-    /// MMAP2 records, of executable mappings, too: with build ids, where the kernel knows them (from 5.12).
+    /// MMAP2 records, of executable mappings, too: of one `process` with build ids, where the kernel knows them (from
+    /// 5.12). Of all tasks they are not asked for, as other recordings on the host would be spoiled by it.
     pub mmaps: bool,
     /// The tasks of this process and of whatever descends from it **from now on** (`inherit`); all tasks where
     /// `None`, which needs more rights.

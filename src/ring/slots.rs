@@ -84,6 +84,14 @@ impl Slots {
         Ok(Slots { map, max_entries: info.max_entries })
     }
 
+    /// The same slots by a descriptor of its own, of the same open file.
+    pub(super) fn duplicate(&self) -> Result<Slots> {
+        let map = self.map.try_clone().map_err(|e| {
+            Error::caused(ErrorKind::Precondition, "duplicating the perf event array's descriptor", e)
+        })?;
+        Ok(Slots { map, max_entries: self.max_entries })
+    }
+
     /// Puts an event into the slot of `cpu`: the next output there goes to its ring. What stood in the slot
     /// before, a live reader's event too, is replaced without a word (`perf_event_fd_array_get_ptr` and
     /// `bpf_fd_array_map_update_elem`, kernel/bpf/arraymap.c), and the kernel lets nobody look first.

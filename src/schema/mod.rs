@@ -6,6 +6,8 @@
 //! **Invariants.** No second table of fields anywhere: whoever prints, writes or decodes an event asks here.
 //! A schema never changes once its probe is attached. Nothing here reads a ring or calls the kernel.
 
+pub mod btf;
+pub(crate) mod by_name;
 mod constant;
 pub mod errno;
 pub mod format;

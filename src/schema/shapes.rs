@@ -86,9 +86,9 @@ impl Shapes {
             _ if self.declared => {
                 format!("{raw} raw bytes are fewer than '{}' has: {}", self.schemas[0].name, self.sizes[0])
             }
-            Some(names) => format!("{raw} raw bytes may be any of {names}: --event MAP=STRUCT says which"),
+            Some(names) => format!("{raw} raw bytes may be any of {names}: --event NAME=STRUCT says which"),
             None => {
-                format!("no struct of the object's BTF has {raw} raw bytes: --event MAP=STRUCT names one")
+                format!("no struct of the BTF has {raw} raw bytes: --event NAME=STRUCT names one")
             }
         })
     }

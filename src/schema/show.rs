@@ -55,6 +55,15 @@ pub enum Show {
 }
 
 impl Show {
+    /// What an enum of these names is: bits to be put together, or one of several values.
+    pub(crate) fn of_names(names: Names) -> Show {
+        match names.is_empty() {
+            true => Show::Plain,
+            false if names.are_bits() => Show::Flags(Arc::new(names)),
+            false => Show::Enum(Arc::new(names)),
+        }
+    }
+
     /// The word for it in a header; `None` where the kind says all.
     pub fn word(&self) -> Option<&'static str> {
         Some(match self {

@@ -167,7 +167,28 @@ fn print_fmt(schema: &Schema, names: &[String], packed: bool, out: &mut String) 
             args.push_str(&packed_value(field, name));
             continue;
         }
+        // Of a string that could not be read there is none, in whose place perf would show the whole event's bytes.
+        let before = args.len();
         show(field, name, &mut text, &mut args)?;
+        if let (Kind::Text, Some((_, bit))) = (field.kind, field.fault) {
+            let shown = args.split_off(before);
+            write!(args, "(REC->tracer_faults & {:#x}) ? \"<fault>\" : {shown}", 1u64 << (bit % 64))?;
+        }
+    }
+    // perf shows what could not be read as 0 or as an empty string: the names stand behind.
+    let faults = || schema.fields.iter().zip(names).filter_map(|(f, name)| Some((f.fault?.1 % 64, name)));
+    let bits = faults().fold(0, |all, (bit, _)| all | 1u64 << bit);
+    if bits != 0 && !text.is_empty() {
+        text.push_str("%s%s");
+        write!(args, ", (REC->tracer_faults & {bits:#x}) ? \" faults=\" : \"\"")?;
+        write!(
+            args,
+            ", (REC->tracer_faults & {bits:#x}) ? __print_flags(REC->tracer_faults & {bits:#x}, \",\""
+        )?;
+        for (bit, name) in faults() {
+            write!(args, ", {{ {:#x}, \"{name}\" }}", 1u64 << bit)?;
+        }
+        args.push_str(") : \"\"");
     }
     match text.is_empty() {
         // Without any argument perf shows nothing, not even the text.
@@ -335,7 +356,7 @@ mod tests {
             "\tfield:u16 low;\toffset:84;\tsize:2;\tsigned:0;\n",
             "\tfield:u8 three;\toffset:92;\tsize:1;\tsigned:0;\n",
             "\tfield:u8 wide[3];\toffset:100;\tsize:3;\tsigned:0;\n",
-            "number=%llu low=%d three=%d wide=%s rest=%s\"",
+            "number=%llu low=%d three=%d wide=%s rest=%s%s%s\"",
             "(((((REC->low >> 0) & 0xffff) + 0x8000) & 0xffff) - 0x8000)",
             "((REC->three >> 3) & 0x1f)",
             "__get_dynamic_array(tracer_bytes)",
@@ -379,9 +400,11 @@ mod tests {
             \tfield:u16 a_b;\toffset:84;\tsize:2;\tsigned:0;\n\
             \tfield:void * a_b_2;\toffset:92;\tsize:8;\tsigned:0;\n\
             \tfield:__data_loc u8[] stack;\toffset:100;\tsize:4;\tsigned:0;\n\n\
-            print fmt: \"dfd=%d filename=%s flags=%s a_b=%u a_b_2=0x%llx\", REC->dfd, __get_str(filename), \
-            (REC->flags & 0x41) ? __print_flags(REC->flags, \"|\", { 0x1, \"W_\" }, { 0x40, \"CREAT\" }) : \"0\", \
-            ((REC->a_b >> 0) & 255) << 8 | ((REC->a_b >> 8) & 255) << 0, REC->a_b_2\n";
+            print fmt: \"dfd=%d filename=%s flags=%s a_b=%u a_b_2=0x%llx%s%s\", REC->dfd, \
+            (REC->tracer_faults & 0x1) ? \"<fault>\" : __get_str(filename), (REC->flags & 0x41) ? __print_flags(REC->flags, \"|\", { 0x1, \"W_\" }, { 0x40, \"CREAT\" }) : \"0\", \
+            ((REC->a_b >> 0) & 255) << 8 | ((REC->a_b >> 8) & 255) << 0, REC->a_b_2, \
+            (REC->tracer_faults & 0x1) ? \" faults=\" : \"\", (REC->tracer_faults & 0x1) ? \
+            __print_flags(REC->tracer_faults & 0x1, \",\", { 0x1, \"filename\" }) : \"\"\n";
         assert_eq!(text, expected);
     }
 
@@ -397,6 +420,9 @@ mod tests {
         ]);
         let fields = read::parse(&format(&written, 9), &|_| None);
         let own: Vec<_> = fields.iter().filter(|f| !f.name.starts_with("tracer_")).collect();
+        let faults = fields.iter().find(|f| f.name == "tracer_faults").map(|f| (f.offset, f.show.clone()));
+        let name = Names::new([(1, "e".into())]);
+        assert_eq!(faults, Some((52, Show::Flags(Arc::new(name)))), "which field a bit is of");
         let told: Vec<_> = own.iter().map(|f| (&*f.type_name, &*f.name, f.offset, f.size)).collect();
         assert_eq!(
             told,

@@ -28,7 +28,7 @@ pub fn report(session: &Session, sink: &dyn Sink, tail: Tail) -> Report {
             late: counts.late,
             dropped_queue: counts.dropped_queue,
             on_full: sink.on_full().map(|on_full| on_full.to_string()),
-            dropped_sink: counts.dropped_sink + session.readers.iter().map(|r| r.unhanded).sum::<u64>(),
+            dropped_sink: counts.dropped_sink + session.unhanded(),
         }],
         beyond: session.readers.iter().map(|r| r.beyond).sum::<u64>() + session.foreign.beyond(),
         excluded: session.options.filter.excluded.len() as u32,

@@ -2,7 +2,10 @@
 
 use std::{ops::ControlFlow, time::Duration};
 
-use super::{Session, take::take};
+use super::{
+    Session,
+    take::{Known, take},
+};
 use crate::{
     Error, Result,
     ring::{self, Snapshot, Stats},
@@ -42,9 +45,11 @@ impl Session {
     /// Everything that was taken of the rings, whatever the sink says.
     fn hand_over(&mut self, sink: &mut dyn Sink) -> Result<()> {
         let Session { probes, flight: Some(flight), readers, quota, .. } = self else { return Ok(()) };
+        let known = Known { attached: probes.attached(), gathers: probes.gathers() };
         let mut told = Ok(());
         flight.drain(|item| {
-            let taken = take(probes, readers, quota, &item, sink);
+            let reader = readers.get_mut(item.cpu as usize);
+            let taken = take(known, reader, quota, &item, sink);
             told = std::mem::replace(&mut told, Ok(())).and(taken.map(drop));
             ControlFlow::Continue(())
         });

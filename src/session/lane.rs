@@ -124,11 +124,10 @@ impl Taker<'_, '_, '_> {
         lane.decoded += 1;
         let bytes = index + 1 == self.shapes.schemas().len();
         lane.as_bytes += u64::from(bytes);
-        if self.way.quota.spent() {
+        if self.way.quota.beyond(None) {
             lane.beyond += 1;
             return Ok(());
         }
-        self.way.quota.delivered += 1;
         let told = if bytes { self.explain(raw.len()) } else { Ok(()) };
         // A sink that could not take the note is given the event all the same: it counts it either way.
         let taken = self.way.sink.event(&event);

@@ -27,21 +27,20 @@ mod foreign;
 mod host;
 mod hotplug;
 mod lane;
+#[cfg(any(test, feature = "test-utils"))]
+pub mod mock;
+mod own;
 mod reader;
+mod shard;
 pub mod stat;
 mod take;
 
 use std::{
-    ops::ControlFlow,
+    sync::{Arc, atomic::AtomicU64},
     time::{Duration, Instant},
 };
 
-use self::{
-    books::Marks,
-    host::Host,
-    reader::Reader,
-    take::{Quota, take},
-};
+use self::{books::Marks, host::Host, own::Own, reader::Reader, take::Quota};
 use crate::{
     Error, Result,
     ledger::{Report, Tail},
@@ -50,7 +49,10 @@ use crate::{
     sink::{Header, Probe, Sink},
 };
 
-pub use self::foreign::FeedInfo;
+pub use self::{
+    foreign::FeedInfo,
+    shard::{Parts, Rest, Shard},
+};
 
 /// The errno of a bpf(2) call without rights.
 const EPERM: i32 = nix::errno::Errno::EPERM as i32;
@@ -70,6 +72,10 @@ pub struct Options {
     /// 200 ns less where events come fast, as the helper that outputs is what one costs most. An event waits for its
     /// record to be full, at most as long as the rings' latency says, and keeps its own time. 1: each has its own.
     pub gather: u32,
+    /// How many threads are to read our own programs' rings ([`frontend::threads`](crate::frontend::threads)): each
+    /// has a share of them. At most one a ring; [`Session::reader_threads`] says how many it is. Rings of others'
+    /// programs, and those in overwrite mode, are one thread's.
+    pub reader_threads: usize,
     /// Side-band records, where the sink wants them: what becomes of tasks.
     pub sideband: Option<sideband::Options>,
     /// The rings of our own programs are in overwrite mode: nothing is read of them but by [`Session::snapshot`].
@@ -85,7 +91,7 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Rings of 1 MiB, every task, 64 probes, no limit, 2 s for a stuck sink.
+    /// Rings of 1 MiB, one reader, every task, 64 probes, no limit, 2 s for a stuck sink.
     fn default() -> Options {
         Options {
             rings: ring::Options::default(),
@@ -93,6 +99,7 @@ impl Default for Options {
             filter: Filter::default(),
             probes: 64,
             gather: 1,
+            reader_threads: 1,
             sideband: None,
             flight: None,
             objects: Settings::default(),
@@ -116,7 +123,7 @@ pub struct Flight {
 /// end.
 pub struct Session {
     probes: Probes,
-    rings: Set,
+    rings: Own,
     /// In place of `rings`, which are none then.
     flight: Option<ring::Flight>,
     sideband: Option<Sideband>,
@@ -126,6 +133,8 @@ pub struct Session {
     options: Options,
     host: Host,
     quota: Quota,
+    /// Events that were read and never reached the sink, as it panicked before.
+    unhanded: Arc<AtomicU64>,
     started: Instant,
     cpus_checked: Instant,
     cpus_rescanned: Instant,
@@ -155,7 +164,7 @@ impl Session {
             Probes::open(options.filter.clone(), options.probes, options.count_runs, None, options.gather)?;
         let none = ring::Options { cpus: Some(Vec::new()), ..options.rings.clone() };
         let own = if options.probes == 0 || options.flight.is_some() { &none } else { &options.rings };
-        let rings = Set::open(own, Some(arrays::of_probes(&probes)))?;
+        let rings = Own::new(Set::open(own, Some(arrays::of_probes(&probes)))?, options.reader_threads)?;
         let flight = match &options.flight {
             Some(_) => Some(ring::Flight::open(&options.rings, arrays::of_probes(&probes))?),
             None => None,
@@ -170,7 +179,8 @@ impl Session {
             sideband,
             readers,
             foreign: foreign::Foreign::default(),
-            quota: Quota { limit: options.limit, delivered: 0, since: 0 },
+            quota: Quota::new(options.limit, options.reader_threads > 1),
+            unhanded: Arc::default(),
             options,
             host: Host::read(),
             started: now,
@@ -235,37 +245,9 @@ impl Session {
         &mut self.probes
     }
 
-    /// The rings: their descriptors for polling, their sizes and counts.
-    pub fn rings(&self) -> &Set {
-        &self.rings
-    }
-
-    /// The rings, to pause or replace one.
-    pub fn rings_mut(&mut self) -> &mut Set {
-        &mut self.rings
-    }
-
     /// The side-band rings, where there are any: their ids and what they lost.
     pub fn sideband(&self) -> Option<&Sideband> {
         self.sideband.as_ref()
-    }
-
-    /// Has the kernel wake whoever polls for each record from now on, or only at a quarter of a ring; see
-    /// [`Set::set_prompt`]. Says what holds for our own rings. Once somebody else has emptied a slot nothing changes
-    /// any more, and so the slot stays empty and is told.
-    ///
-    /// # Errors
-    ///
-    /// As there.
-    pub fn set_prompt(&mut self, prompt: bool) -> Result<bool> {
-        if !self.options.prompt {
-            return Ok(false);
-        }
-        self.foreign.set_prompt(prompt)?;
-        if self.emptied() {
-            return Ok(self.rings.prompt());
-        }
-        self.rings.set_prompt(prompt)
     }
 
     /// Grows whenever a ring was added or replaced: whoever polls its descriptors registers them anew then.
@@ -285,7 +267,7 @@ impl Session {
 
     /// True once the sink has had as many events as [`Options::limit`] allows.
     pub fn limit_reached(&self) -> bool {
-        self.quota.spent()
+        self.quota.is_spent()
     }
 
     /// Hands what is in the rings to `sink`, within the budget; never waits. Looks after CPUs that came or went.
@@ -294,13 +276,19 @@ impl Session {
     ///
     /// What the sink said first; the record it said it of counts as read, and the session is good.
     pub fn drain(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
+        let none_held = self.look_after(sink)?;
+        self.drain_all(budget, none_held, sink)
+    }
+
+    /// Looks after CPUs that came or went, and where events share records has those put out that have waited long
+    /// enough. True where none of before waits for its record to be full.
+    fn look_after(&mut self, sink: &mut dyn Sink) -> Result<bool> {
         self.look_after_cpus(sink)?;
         if self.probes.gathers() && self.put_out.elapsed() >= self.options.rings.wake.sweep() / 2 {
             self.put_out = Instant::now();
-            let none_held = self.put_out_held();
-            return self.drain_all(budget, none_held, sink);
+            return Ok(self.put_out_held());
         }
-        self.drain_all(budget, !self.probes.gathers(), sink)
+        Ok(!self.probes.gathers())
     }
 
     /// Has each CPU output the events that wait for their record to be full. One that has gone keeps them until it
@@ -317,7 +305,7 @@ impl Session {
     /// Side-band records first, so that a task's name precedes its events; then the rings of our own programs and
     /// those of others. Where `none_held`, no event of before waits for its record to be full.
     fn drain_all(&mut self, budget: Budget, none_held: bool, sink: &mut dyn Sink) -> Result<Drained> {
-        let tasks = self.drain_sideband(budget, sink)?;
+        let tasks = shard::drain_sideband(&mut self.sideband, budget, sink)?;
         let budget = self.foreign.share(budget);
         let own = self.drain_rings(budget, sink)?;
         let base = self.probes.attached().len();
@@ -327,35 +315,6 @@ impl Session {
             sink.caught_up()?;
         }
         Ok(Drained { more, stopped, ..events })
-    }
-
-    fn drain_sideband(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
-        let Some(sideband) = &mut self.sideband else { return Ok(Drained::default()) };
-        let mut failed = Ok(());
-        let drained = sideband.drain(budget, |record| {
-            failed = sink.task(&record);
-            if failed.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        failed.map(|()| drained)
-    }
-
-    fn drain_rings(&mut self, budget: Budget, sink: &mut dyn Sink) -> Result<Drained> {
-        let Session { probes, rings, readers, quota, .. } = self;
-        let mut failed = None;
-        let drained = rings.drain(budget, |item| {
-            let taken = take(probes, readers, quota, &item, sink);
-            match taken {
-                Ok(flow) => flow,
-                Err(error) => {
-                    failed = Some(error);
-                    ControlFlow::Break(())
-                }
-            }
-        });
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(drained),
-        }
     }
 
     /// The ledger as it stands; its identities are checked at the stop alone, as events are in flight before.

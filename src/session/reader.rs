@@ -6,8 +6,9 @@ use crate::{
     sink::Sink,
 };
 
-/// One CPU's stream and counts.
+/// One CPU's stream and counts. Threads may read neighbours: two of them share no line of the cache.
 #[derive(Clone, Debug)]
+#[repr(align(128))]
 pub struct Reader {
     pub stream: Stream,
     /// End markers read.

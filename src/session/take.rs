@@ -1,15 +1,21 @@
 //! One record of our own array: decoded, the holes before it found, and both handed on.
 
-use std::ops::ControlFlow;
+use std::{
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+};
 
 use super::reader::Reader;
 use crate::{
     Result,
     event::Event,
-    probe::Probes,
+    probe::Attached,
     record::Body,
     ring::{Item, ItemKind},
-    schema::shared,
+    schema::{Schema, shared},
     sink::{Note, Sink},
 };
 
@@ -17,39 +23,79 @@ use crate::{
 const MARKER_RAW: usize = 4;
 
 /// How many events the sink has had, and may have.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Quota {
-    pub limit: Option<u64>,
-    pub delivered: u64,
+    limit: Option<u64>,
+    delivered: u64,
     /// Events before this time were not asked for, nor any where it is the end of time.
     pub since: u64,
+    /// What is left for all threads, where several share a limit: each takes one event's at a time.
+    shared: Option<Arc<AtomicU64>>,
 }
 
 impl Quota {
-    /// Whether an event of that time is not to be handed on.
+    /// All, or up to `limit`; clones of a `shared` one share it.
+    pub fn new(limit: Option<u64>, shared: bool) -> Quota {
+        let pool = limit.filter(|_| shared).map(|limit| Arc::new(AtomicU64::new(limit)));
+        let limit = limit.map(|limit| if shared { 0 } else { limit });
+        Quota { limit, delivered: 0, since: 0, shared: pool }
+    }
+
+    /// Whether an event of that time is not to be handed on. One that is has its place.
     #[inline]
-    pub fn beyond(&self, time: Option<u64>) -> bool {
-        self.spent() || time.unwrap_or(u64::MAX) < self.since
+    pub fn beyond(&mut self, time: Option<u64>) -> bool {
+        if time.unwrap_or(u64::MAX) < self.since || self.spent() {
+            return true;
+        }
+        self.delivered += 1;
+        false
+    }
+
+    #[inline]
+    fn spent(&mut self) -> bool {
+        self.limit.is_some_and(|limit| self.delivered >= limit) && !self.lease()
+    }
+
+    #[cold]
+    fn lease(&mut self) -> bool {
+        let Some(left) = &self.shared else { return false };
+        let leased = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        self.limit = self.limit.map(|limit| limit + u64::from(leased));
+        leased
     }
 
     /// Whether the sink has had them all.
-    pub fn spent(&self) -> bool {
-        self.limit.is_some_and(|limit| self.delivered >= limit)
+    pub fn is_spent(&self) -> bool {
+        let left = self.shared.as_ref().map_or(0, |left| left.load(Relaxed));
+        self.limit.is_some_and(|limit| self.delivered >= limit && left == 0)
+    }
+}
+
+/// What our own events are decoded by.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    pub attached: &'a [Attached],
+    /// Events share records.
+    pub gathers: bool,
+}
+
+impl<'a> Known<'a> {
+    #[inline]
+    fn schema(self, id: u16) -> Option<&'a Schema> {
+        self.attached.get(usize::from(id).checked_sub(1)?).map(|a| &a.schema)
     }
 }
 
 /// Takes one record.
 #[inline]
 pub fn take(
-    probes: &Probes,
-    readers: &mut [Reader],
+    known: Known<'_>,
+    reader: Option<&mut Reader>,
     quota: &mut Quota,
     item: &Item<'_>,
     sink: &mut dyn Sink,
 ) -> Result<ControlFlow<()>> {
-    let Some(reader) = readers.get_mut(item.cpu as usize) else {
-        return Ok(ControlFlow::Continue(()));
-    };
+    let Some(reader) = reader else { return Ok(ControlFlow::Continue(())) };
     match &item.kind {
         ItemKind::Sample(sample) => {
             let raw = sample.raw().unwrap_or_default();
@@ -57,10 +103,10 @@ pub fn take(
                 reader.markers += 1;
                 return Ok(ControlFlow::Continue(()));
             }
-            if probes.gathers() && shared::is_shared(&raw) {
-                return take_shared(probes, reader, quota, item.cpu, raw, sink);
+            if known.gathers && shared::is_shared(&raw) {
+                return take_shared(known, reader, quota, item.cpu, raw, sink);
             }
-            take_event(probes, reader, quota, (item.cpu, sample.time(), raw), sink)?;
+            take_event(known, reader, quota, (item.cpu, sample.time(), raw), sink)?;
         }
         ItemKind::Lost(lost) => reader.stream.lost(lost.lost, lost.sample_id.and_then(|id| id.time)),
         ItemKind::Corruption(corruption) => {
@@ -75,7 +121,7 @@ pub fn take(
 
 /// Takes the events that share a record. Each is read, whatever the sink does with one before it.
 fn take_shared(
-    probes: &Probes,
+    known: Known<'_>,
     reader: &mut Reader,
     quota: &mut Quota,
     cpu: u32,
@@ -83,10 +129,10 @@ fn take_shared(
     sink: &mut dyn Sink,
 ) -> Result<ControlFlow<()>> {
     reader.shared += 1;
-    let mut rest = Rest { probes, reader, cpu, events: shared::events(raw) };
+    let mut rest = Rest { known, reader, cpu, events: shared::events(raw) };
     let mut said = Ok(());
     while let Some((time, raw)) = rest.next() {
-        said = said.and(take_event(probes, rest.reader, quota, (cpu, Some(time), raw), sink));
+        said = said.and(take_event(known, rest.reader, quota, (cpu, Some(time), raw), sink));
     }
     said.map(|()| ControlFlow::Continue(()))
 }
@@ -94,7 +140,7 @@ fn take_shared(
 /// The events of a record that are yet to be taken. Where a sink panics, those after its event never reach it: they
 /// are read and counted all the same.
 struct Rest<'a, I: Iterator<Item = Option<(u64, Body<'a>)>>> {
-    probes: &'a Probes,
+    known: Known<'a>,
     reader: &'a mut Reader,
     cpu: u32,
     events: I,
@@ -114,7 +160,7 @@ impl<'a, I: Iterator<Item = Option<(u64, Body<'a>)>>> Rest<'a, I> {
 impl<'a, I: Iterator<Item = Option<(u64, Body<'a>)>>> Drop for Rest<'a, I> {
     fn drop(&mut self) {
         while let Some((time, raw)) = self.next() {
-            let decoded = Event::decode(self.cpu, Some(time), raw, |id| self.probes.schema(id));
+            let decoded = Event::decode(self.cpu, Some(time), raw, |id| self.known.schema(id));
             match decoded.and_then(|e| self.reader.stream.event(e.wire.level, e.wire.seq, e.time)) {
                 // What it would have told of holes is in the counts.
                 Some(_) => self.reader.unhanded += 1,
@@ -126,13 +172,13 @@ impl<'a, I: Iterator<Item = Option<(u64, Body<'a>)>>> Drop for Rest<'a, I> {
 
 #[inline]
 fn take_event(
-    probes: &Probes,
+    known: Known<'_>,
     reader: &mut Reader,
     quota: &mut Quota,
     (cpu, time, raw): (u32, Option<u64>, Body<'_>),
     sink: &mut dyn Sink,
 ) -> Result<()> {
-    let decoded = Event::decode(cpu, time, raw, |id| probes.schema(id));
+    let decoded = Event::decode(cpu, time, raw, |id| known.schema(id));
     let gaps = decoded.and_then(|e| reader.stream.event(e.wire.level, e.wire.seq, e.time));
     let (Some(event), Some(gaps)) = (decoded, gaps) else {
         reader.undecoded += 1;
@@ -144,7 +190,6 @@ fn take_event(
         reader.beyond += 1;
         return told;
     }
-    quota.delivered += 1;
     // A sink that could not take the gap is given the event all the same: it counts it either way.
     let taken = sink.event(&event);
     told.and(taken)

@@ -33,10 +33,41 @@ use crate::{
 const MOST: usize = 1 << 16;
 const BYTES: usize = 64 << 20;
 
+/// Folds stacks: events to lines, still without their counts.
+pub struct Folder {
+    namer: Namer,
+}
+
+impl Folder {
+    /// With names by `symbols`.
+    pub fn new(symbols: Symbols) -> Folder {
+        Folder { namer: Namer::new(symbols) }
+    }
+
+    /// Appends the stack of an event of a task, those of the process first, as they are further out.
+    pub fn fold(&mut self, comm: &[u8], event: &Event<'_>, line: &mut String) {
+        line.extend(String::from_utf8_lossy(comm).chars().map(|c| match c {
+            ';' => '_',
+            c if c.is_control() => '_',
+            c => c,
+        }));
+        for user in [true, false] {
+            for (_, value) in event.fields() {
+                match value {
+                    Value::Stack(stack) if stack.user == user => {
+                        folded(self.namer.stack(&stack, event.wire.tgid), user, line);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
 /// Counts stacks, and writes them at the end.
 pub struct Folded {
     outlet: Outlet,
-    namer: Namer,
+    folder: Folder,
     stacks: HashMap<Box<str>, u64>,
     bytes: usize,
     /// What has no stack of its own: a word and a count.
@@ -52,7 +83,7 @@ impl Folded {
     pub fn new(symbols: Symbols, outlet: Outlet) -> Folded {
         Folded {
             outlet,
-            namer: Namer::new(symbols),
+            folder: Folder::new(symbols),
             stacks: HashMap::new(),
             bytes: 0,
             beside: Vec::new(),
@@ -71,27 +102,6 @@ impl Folded {
         match self.beside.iter_mut().find(|(known, _)| *known == word) {
             Some((_, sum)) => *sum += count,
             None => self.beside.push((word, count)),
-        }
-    }
-
-    /// The stack of an event: those of the process first, as they are further out.
-    fn fold(&mut self, event: &Event<'_>) {
-        let Folded { line, namer, .. } = self;
-        line.clear();
-        line.extend(String::from_utf8_lossy(event.wire.comm()).chars().map(|c| match c {
-            ';' => '_',
-            c if c.is_control() => '_',
-            c => c,
-        }));
-        for user in [true, false] {
-            for (_, value) in event.fields() {
-                match value {
-                    Value::Stack(stack) if stack.user == user => {
-                        folded(namer.stack(&stack, event.wire.tgid), user, line);
-                    }
-                    _ => {}
-                }
-            }
         }
     }
 
@@ -120,7 +130,8 @@ impl Sink for Folded {
     fn event(&mut self, event: &Event<'_>) -> Result<()> {
         self.taken += 1;
         self.outlet.check()?;
-        self.fold(event);
+        self.line.clear();
+        self.folder.fold(event.wire.comm(), event, &mut self.line);
         if let Some(count) = self.stacks.get_mut(self.line.as_str()) {
             *count += 1;
         } else if self.stacks.len() < MOST && self.bytes + self.line.len() <= BYTES {

@@ -36,6 +36,12 @@ impl Namer {
         Namer { symbols: Some(symbols), frames: Vec::new() }
     }
 
+    /// Another, where there are no names to be had: they are looked up and kept once.
+    pub fn arm(&self) -> Option<Namer> {
+        let named = self.symbols.as_ref().is_some_and(|symbols| !symbols.is_empty());
+        (!named).then(Namer::default)
+    }
+
     /// The frames of a stack of a process, innermost first, from the hook on: what the kernel went through to run
     /// our program there is no part of what was traced.
     pub fn stack(&mut self, stack: &Stack<'_>, tgid: u32) -> &[Arc<Frame>] {

@@ -84,6 +84,10 @@ impl Encode for Hex {
     fn footer(&mut self, report: &Report, out: &mut Vec<u8>) {
         self.other.footer(report, out);
     }
+
+    fn arm(&self) -> Option<Box<dyn Encode>> {
+        Some(Box::new(Hex { other: self.other.another()? }))
+    }
 }
 
 fn dump(at: usize, line: &Body<'_>, out: &mut Vec<u8>) {

@@ -28,6 +28,10 @@
 
 use serde::Serialize;
 
+mod keys;
+
+pub use keys::Keys;
+
 use super::{
     Encode, Header, Note, escape,
     frames::{self, Namer},
@@ -57,6 +61,7 @@ pub struct Options {
 pub struct Json {
     options: Options,
     namer: Namer,
+    only: Option<Keys>,
     labels: Labels,
     /// Those of an event whose probe the header did not tell of.
     other: Labelled,
@@ -73,6 +78,11 @@ impl Json {
         Json { namer: Namer::new(symbols), ..self }
     }
 
+    /// The same with no more of events than these keys.
+    pub fn only(self, keys: Keys) -> Json {
+        Json { only: Some(keys), ..self }
+    }
+
     fn line(&self, line: &impl Serialize, out: &mut Vec<u8>) {
         let form = Form { int_strings: self.options.int_strings };
         let mut serializer = serde_json::Serializer::with_formatter(&mut *out, form);
@@ -82,8 +92,8 @@ impl Json {
     }
 
     /// The names of the fields that could not be read, whose values are null.
-    fn faults(event: &Event<'_>, out: &mut Vec<u8>) {
-        let names = event.fields().filter(|(_, v)| matches!(v, Value::Fault)).map(|(f, _)| &f.name);
+    fn faults<'a>(fields: impl Iterator<Item = (&'a Field, Value<'a>)>, out: &mut Vec<u8>) {
+        let names = fields.filter(|(_, v)| matches!(v, Value::Fault)).map(|(f, _)| &f.name);
         for (i, name) in names.enumerate() {
             key(if i == 0 { b",\"faults\":[" } else { b"," }, out);
             escape::json(name.as_bytes(), out);
@@ -92,19 +102,23 @@ impl Json {
     }
 
     /// What people see of numbers that have another form; nothing where none has.
-    fn shown(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+    fn shown<'a>(
+        &mut self,
+        fields: impl Iterator<Item = (&'a Field, Value<'a>)>,
+        tgid: u32,
+        out: &mut Vec<u8>,
+    ) {
         let start = out.len();
         key(b",\"shown\":{", out);
         let mut none = true;
-        for (field, value) in event.fields().filter(|(f, _)| is_name(&f.show)) {
+        for (field, value) in fields.filter(|(f, _)| is_name(&f.show)) {
             let before = out.len();
             key(if none { b"" } else { b"," }, out);
             escape::json(field.name.as_bytes(), out);
             out.push(b':');
             let namer = &mut self.namer;
-            let fill = |out: &mut Vec<u8>| {
-                shown(field, &value, out) || symbol(field, &value, namer, event.wire.tgid, out)
-            };
+            let fill =
+                |out: &mut Vec<u8>| shown(field, &value, out) || symbol(field, &value, namer, tgid, out);
             match in_quotes(out, fill) {
                 true => none = false,
                 false => out.truncate(before),
@@ -307,6 +321,9 @@ impl Encode for Json {
     }
 
     fn event(&mut self, event: &Event<'_>, out: &mut Vec<u8>) {
+        if self.only.is_some() {
+            return keys::event(self, event, out);
+        }
         let wire = &event.wire;
         key(b"{\"type\":\"event\",\"cpu\":", out);
         cpu(event.cpu, out);
@@ -324,7 +341,7 @@ impl Encode for Json {
         if self.labels.of(event).is_none() {
             self.other = labelled(event.schema);
         }
-        let Json { options, namer, labels, other } = self;
+        let Json { options, namer, labels, other, .. } = self;
         let labels = labels.of(event).unwrap_or(other);
         key(&labels.event, out);
         let mut exact = options.task(event, out);
@@ -339,10 +356,10 @@ impl Encode for Json {
         }
         out.push(b'}');
         if faulty {
-            Json::faults(event, out);
+            Json::faults(event.fields(), out);
         }
         if named {
-            self.shown(event, out);
+            self.shown(event.fields(), wire.tgid, out);
         }
         if !exact {
             Json::exact_bytes(event, out);
@@ -396,5 +413,10 @@ impl Encode for Json {
             report,
         };
         self.line(&line, out);
+    }
+
+    fn arm(&self) -> Option<Box<dyn Encode>> {
+        let (namer, only, labels) = (self.namer.arm()?, self.only.clone(), self.labels.clone());
+        Some(Box::new(Json { options: self.options, namer, only, labels, other: Labelled::default() }))
     }
 }

@@ -4,13 +4,13 @@ use super::Header;
 use crate::{event::Event, schema::Schema};
 
 /// The names of each probe's events, by the probe's place in the header.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Labels {
     probes: Vec<Labelled>,
 }
 
 /// The names of one probe's events.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Labelled {
     /// That of the event.
     pub event: Vec<u8>,

@@ -9,13 +9,16 @@
 //!                         └ what there was no room for: a gap, told before its CPU's next event
 //! ```
 //!
-//! A `Batch` is for other threads and tasks: events that are owned, many at a time; what becomes of those that there
-//! is no room for is an [`OnFull`]. [`Memory`] and [`Count`] have no bytes: one keeps what it is told, the other counts it.
+//! Several threads go into one sink by [`Arms`]: each formats by itself where the format allows it, else they take
+//! turns. A `Batch` is for other threads and tasks: events that are owned, many at a time. What becomes of events that
+//! there is no room for is an [`OnFull`]. [`Memory`] and [`Count`] have no bytes: one keeps what it is told, the other
+//! counts it.
 //!
-//! **Invariants.** A sink never knows a session. No event waits for a reader unless that was asked for, and none allocates once the
-//! batches have grown to size. A gap is never hidden: every format has a line for it. Every
+//! **Invariants.** A sink never knows a session. No event waits for a reader unless that was asked for, and
+//! none allocates once the batches have grown to size. A gap is never hidden: every format has a line for it. Every
 //! event that a sink was handed ends in exactly one of its three counts.
 
+mod arms;
 #[cfg(any(feature = "channel", feature = "tokio"))]
 pub mod batch;
 #[cfg(feature = "channel")]
@@ -58,6 +61,7 @@ use crate::{
     schema::Schema,
 };
 
+pub use arms::{Arms, Way};
 #[cfg(any(feature = "channel", feature = "tokio"))]
 pub use batch::Batch;
 pub use clock::Clock;
@@ -68,6 +72,7 @@ pub use ordered::{Order, Ordered};
 pub use outlet::{Options, Outlet};
 #[cfg(feature = "perf-data")]
 pub use perf_data::PerfData;
+pub use shown::shown_instead;
 pub use stream::{Encode, StreamSink};
 pub use when::TimeFormat;
 pub use writer::Transform;
@@ -211,4 +216,11 @@ pub trait Sink {
 
     /// The counts so far.
     fn counts(&self) -> Counts;
+
+    /// Another way into the same output, for a thread of its own and after the header: what it is handed is made ready
+    /// there, and stands in this sink's counts. It tells no footer; settled, it has handed on what it had, and this
+    /// sink is settled after it. `None` where all has to go one way: threads take turns then.
+    fn arm(&mut self) -> Option<Box<dyn Sink + Send>> {
+        None
+    }
 }

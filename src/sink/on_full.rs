@@ -4,6 +4,7 @@ use std::{
     fmt,
     num::NonZeroU32,
     str::FromStr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -62,7 +63,7 @@ impl FromStr for OnFull {
 }
 
 /// Whether whoever runs the reader has asked it to stop: a sink that blocks looks at it while it does.
-pub type Stopping = Box<dyn Fn() -> bool + Send + Sync>;
+pub type Stopping = Arc<dyn Fn() -> bool + Send + Sync>;
 
 /// Between two looks at whether a stop was asked for.
 const LOOK: Duration = Duration::from_millis(10);
@@ -78,6 +79,11 @@ impl Patience {
     /// Where `stopping` says yes, so much longer.
     pub fn new(stopping: Option<Stopping>, bound: Duration) -> Patience {
         Patience { stopping, bound, deadline: None }
+    }
+
+    /// As long, for another who waits.
+    pub fn another(&self) -> Patience {
+        Patience { stopping: self.stopping.clone(), ..*self }
     }
 
     /// The run is ending: so much longer.
@@ -143,7 +149,7 @@ mod tests {
         assert_eq!(for_ever.left(), Some(LOOK));
         for_ever.ending(Duration::ZERO);
         assert_eq!(for_ever.left(), None);
-        let mut asked = Patience::new(Some(Box::new(|| true)), Duration::from_millis(3));
+        let mut asked = Patience::new(Some(Arc::new(|| true)), Duration::from_millis(3));
         assert!(asked.left().is_some_and(|left| left <= Duration::from_millis(3)));
         std::thread::sleep(Duration::from_millis(4));
         assert_eq!(asked.left(), None);

@@ -243,4 +243,9 @@ impl<S: Sink> Sink for Ordered<S> {
         // What is held was neither handed on nor dropped, and at the end nothing is.
         Counts { late: self.late(), ..self.sink.counts() }
     }
+
+    /// None where there is an order: all is merged here.
+    fn arm(&mut self) -> Option<Box<dyn Sink + Send>> {
+        if self.order == Order::None { self.sink.arm() } else { None }
+    }
 }

@@ -30,6 +30,9 @@ use crate::{Error, ErrorKind, Result};
 /// A batch is handed over when less room than this is left in it: about a line.
 const SLACK: usize = 512;
 
+/// For how many flushes a batch of one of several ways in stays in hand.
+const KEPT: u32 = 8;
+
 /// How long a writer may take to end once told so. It is at once unless a file system holds its write.
 const GRACE: Duration = Duration::from_millis(100);
 
@@ -68,9 +71,11 @@ pub struct Outlet {
     thread: Option<JoinHandle<()>>,
     /// The batch in hand was the last that there was.
     tight: bool,
-    dropped_queue: u64,
-    dropped_here: u64,
     settled: bool,
+    /// One of several ways in: the writer is another's.
+    arm: bool,
+    /// Flushes in a row for which the batch stayed in hand.
+    kept: u32,
     /// How often it was sent elsewhere.
     reopened: u64,
 }
@@ -109,11 +114,31 @@ impl Outlet {
             tight: false,
             shared,
             thread: Some(thread),
-            dropped_queue: 0,
-            dropped_here: 0,
             settled: false,
+            arm: false,
+            kept: 0,
             reopened: 0,
         })
+    }
+
+    /// Another way in, for a thread of its own: its batches go to the same writer, whole and between others', and its
+    /// events are in the same counts. [`Options::buffers`] are shared, so there should be a few for each.
+    #[must_use]
+    pub fn arm(&self) -> Outlet {
+        let (name, shared) = (self.name.clone(), self.shared.clone());
+        let (batch, reopened) = (self.batch, 0);
+        Outlet {
+            name,
+            batch,
+            current: None,
+            tight: false,
+            shared,
+            thread: None,
+            settled: false,
+            arm: true,
+            kept: 0,
+            reopened,
+        }
     }
 
     /// Writes to a file, which is created, or emptied where it exists.
@@ -230,12 +255,16 @@ impl Outlet {
 
     /// Counts an event that there was no room for.
     pub fn no_room(&mut self) {
-        self.dropped_queue += 1;
+        self.shared.no_room.fetch_add(1, Relaxed);
     }
 
     /// Counts an event that came after the end.
     pub fn too_late(&mut self) {
-        self.dropped_here += 1;
+        self.give_up(1);
+    }
+
+    fn give_up(&self, events: usize) {
+        self.shared.too_late.fetch_add(events as u64, Relaxed);
     }
 
     /// What has gone wrong, if anything: cheap enough to ask for every event.
@@ -261,11 +290,16 @@ impl Outlet {
 
     /// Starts writing what is in hand, without waiting.
     ///
-    /// While the writer is behind, it stays in hand and fills up: small batches would use up all there are.
+    /// While the writer is behind, it stays in hand and fills up: small batches would use up all there are. Where
+    /// others keep the writer behind, it does not for long.
     pub fn flush(&mut self) -> Result<()> {
         self.check()?;
-        if self.current.is_some() && self.shared.lock().outstanding < 4 {
-            self.hand_over()?;
+        if self.current.as_ref().is_some_and(|b| !b.bytes.is_empty()) {
+            self.kept += 1;
+            if self.shared.lock().outstanding < 4 || (self.arm && self.kept > KEPT) {
+                self.kept = 0;
+                self.hand_over()?;
+            }
         }
         Ok(())
     }
@@ -283,7 +317,7 @@ impl Outlet {
         let mut p = self.shared.lock();
         if p.failed.is_some() {
             if let Work::Batch(b) = work {
-                self.dropped_here += b.ends.len() as u64;
+                self.give_up(b.ends.len());
             }
             return;
         }
@@ -303,7 +337,8 @@ impl Outlet {
         self.current.is_some()
     }
 
-    /// Waits until everything is written or `deadline` has passed; then gives up what is left and counts it.
+    /// Waits until everything is written or `deadline` has passed; then gives up what is left and counts it. An
+    /// [arm](Outlet::arm) hands over what it has, and waits for nothing.
     ///
     /// # Errors
     ///
@@ -311,6 +346,12 @@ impl Outlet {
     pub fn settle(&mut self, deadline: Instant) -> Result<()> {
         if self.settled {
             return Ok(());
+        }
+        if self.arm {
+            let result = self.hand_over().and_then(|()| self.verdict());
+            self.settled = true;
+            self.shared.lock().free.extend(self.current.take());
+            return result;
         }
         let result = self.hand_over();
         if !self.wait(deadline) {
@@ -356,7 +397,7 @@ impl Outlet {
     /// Ends the writer; one that is held in a write is left behind, and its accounts closed.
     fn stop(&mut self) {
         if let Some(b) = self.current.take() {
-            self.dropped_here += b.ends.len() as u64;
+            self.give_up(b.ends.len());
         }
         let Some(thread) = self.thread.take() else { return };
         self.shared.stopping.store(true, Relaxed);
@@ -374,8 +415,8 @@ impl Outlet {
         let p = self.shared.lock();
         Counts {
             delivered: p.delivered,
-            dropped_queue: self.dropped_queue,
-            dropped_sink: p.dropped + self.dropped_here,
+            dropped_queue: self.shared.no_room.load(Relaxed),
+            dropped_sink: p.dropped + self.shared.too_late.load(Relaxed),
             late: 0,
         }
     }

@@ -144,6 +144,10 @@ impl Encode for Raw {
     fn footer(&mut self, report: &Report, out: &mut Vec<u8>) {
         frame(5, 0, None, out, |out| self.json.footer(report, out));
     }
+
+    fn arm(&self) -> Option<Box<dyn Encode>> {
+        Some(Box::new(Raw::new()))
+    }
 }
 
 fn frame(kind: u32, cpu: u32, time: Option<u64>, out: &mut Vec<u8>, data: impl FnOnce(&mut Vec<u8>)) {

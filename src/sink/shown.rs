@@ -25,6 +25,12 @@ pub(super) fn replaces(show: &Show) -> bool {
     matches!(show, Hex | Ip4 | Ip6 | Mac | Sockaddr | Timespec | Array { .. })
 }
 
+/// Appends the form that takes a value's place for programs too: addresses of the network and of sockets, times with
+/// seconds of their own, arrays. False, and nothing appended, where a number, a string or bytes are the value.
+pub fn shown_instead(field: &Field, value: &Value<'_>, out: &mut Vec<u8>) -> bool {
+    replaces(&field.show) && shown(field, value, out)
+}
+
 /// Appends the form that people see. False, and nothing appended, where that is what the kind says.
 ///
 /// What is appended has no control character in it.

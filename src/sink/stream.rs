@@ -39,6 +39,11 @@ pub trait Encode: Send {
     fn caught_up(&mut self, _out: &mut Vec<u8>) {}
     /// The final ledger.
     fn footer(&mut self, report: &Report, out: &mut Vec<u8>);
+    /// The same format for a thread of its own, after the header. `None` where what it writes hangs on all that came
+    /// before.
+    fn arm(&self) -> Option<Box<dyn Encode>> {
+        None
+    }
 }
 
 impl<E: Encode + ?Sized> Encode for Box<E> {
@@ -62,6 +67,9 @@ impl<E: Encode + ?Sized> Encode for Box<E> {
     }
     fn footer(&mut self, report: &Report, out: &mut Vec<u8>) {
         (**self).footer(report, out);
+    }
+    fn arm(&self) -> Option<Box<dyn Encode>> {
+        (**self).arm()
     }
 }
 
@@ -143,11 +151,8 @@ impl<E: Encode> StreamSink<E> {
     /// Opens `path` again and sends what follows there, the header first; see [`Outlet::reopen`].
     pub fn reopen(&mut self, path: &Path) -> Result<()> {
         self.outlet.reopen(path)?;
-        // Before all that waits: the new file begins with it.
-        let waiting = std::mem::replace(&mut self.notes, self.header.clone());
-        self.notes.extend_from_slice(&waiting);
-        self.catch_up();
-        self.outlet.appended()
+        // Before all that waits, here and in other ways in: the new file begins with it.
+        self.outlet.plain(&self.header)
     }
 
     /// Sends what follows to another file, the format's beginning first; `then` is done behind all that came before.
@@ -328,5 +333,11 @@ impl<E: Encode> Sink for StreamSink<E> {
 
     fn counts(&self) -> Counts {
         self.outlet.counts()
+    }
+
+    fn arm(&mut self) -> Option<Box<dyn Sink + Send>> {
+        let mut arm = StreamSink::new(self.encode.arm()?, self.outlet.arm());
+        (arm.on_full, arm.patience) = (self.on_full, self.patience.another());
+        Some(Box::new(arm))
     }
 }

@@ -99,6 +99,13 @@ impl Text {
         Text { namer: Namer::new(symbols), ..self }
     }
 
+    /// The same for a thread of its own.
+    pub(super) fn another(&self) -> Option<Text> {
+        let (columns, stamp, namer) = (self.columns.clone(), self.stamp.arm()?, self.namer.arm()?);
+        let (labels, other) = (self.labels.clone(), Labelled::default());
+        Some(Text { columns, stamp, name: self.name, mark: self.mark, namer, labels, other })
+    }
+
     /// A line that is no event.
     fn marked(&mut self, out: &mut Vec<u8>, fill: impl FnOnce(&mut Stamp, &mut Vec<u8>)) {
         let _ = write!(out, "{}-- ", self.mark);
@@ -255,6 +262,10 @@ impl Encode for Text {
             let balanced = if report.balanced() { "yes" } else { "no" };
             let _ = write!(out, "end: {events} events, {missing} missing, balanced: {balanced}");
         });
+    }
+
+    fn arm(&self) -> Option<Box<dyn Encode>> {
+        Some(Box::new(self.another()?))
     }
 }
 

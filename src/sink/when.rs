@@ -71,6 +71,13 @@ impl Stamp {
         (self.clock, self.second) = (clock, None);
     }
 
+    /// Another, unless each time hangs on the one before.
+    pub fn arm(&self) -> Option<Stamp> {
+        let Stamp { format, clock, ref zone, .. } = *self;
+        let zone = zone.clone();
+        (format != TimeFormat::Delta).then(|| Stamp { clock, zone, ..Stamp::new(format) })
+    }
+
     /// True where no time is shown.
     pub fn hidden(&self) -> bool {
         self.format == TimeFormat::None

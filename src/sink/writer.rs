@@ -8,7 +8,7 @@ use std::{
     io,
     sync::{
         Condvar, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
 };
 
@@ -154,6 +154,9 @@ pub(super) struct Shared {
     pub stopping: AtomicBool,
     /// The same as `failed`, to be asked for every event.
     pub down: AtomicBool,
+    /// Events that there was no room for, and that came after the end, over all ways in.
+    pub no_room: AtomicU64,
+    pub too_late: AtomicU64,
     /// Called once when the writer fails by itself.
     pub on_failure: Option<Box<dyn Fn() + Send + Sync>>,
 }
@@ -169,6 +172,8 @@ impl Shared {
             stop: eventfd()?,
             stopping: AtomicBool::new(false),
             down: AtomicBool::new(false),
+            no_room: AtomicU64::new(0),
+            too_late: AtomicU64::new(0),
             on_failure,
         })
     }

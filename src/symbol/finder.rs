@@ -1,6 +1,6 @@
 //! Addresses of processes, looked up by blazesym on a thread of its own.
 //!
-//! **Invariants.** Whatever a file makes blazesym do, the caller waits no longer than [`BOUND`], and a panic there
+//! **Invariants.** Whatever a file makes blazesym do, the caller waits no longer than its bound, and a panic there
 //! costs the names that were asked for. What was mapped is read when a process is first seen, so that its
 //! addresses mean something when it has ended.
 
@@ -28,16 +28,25 @@ use super::{
     mapping::{self, Mapping, holding},
 };
 
-/// How long one look-up may take: large debug information takes a second.
-const BOUND: Duration = Duration::from_secs(2);
+/// How long one look-up of a running process may take: large debug information takes a second.
+pub(super) const BOUND: Duration = Duration::from_secs(2);
 /// The most processes whose mappings are kept.
 const MOST: usize = 1 << 10;
 
-struct Request {
+/// Addresses of one process that are asked for.
+pub(super) struct Request {
     number: u64,
-    tgid: u32,
-    identity: u64,
-    addresses: Vec<u64>,
+    pub tgid: u32,
+    pub identity: u64,
+    pub addresses: Vec<u64>,
+}
+
+/// What looks up on the thread.
+pub(super) trait Work {
+    /// A frame for each address.
+    fn find(&mut self, request: &Request) -> Vec<Frame>;
+    /// Forgets all that a panic may have left half done.
+    fn reset(&mut self);
 }
 
 /// The caller's end of the thread.
@@ -45,16 +54,18 @@ pub(super) struct Finder {
     requests: Sender<Request>,
     replies: Receiver<(u64, Vec<Frame>)>,
     asked: u64,
+    bound: Duration,
 }
 
 impl Finder {
-    /// Starts the thread; `None` where there can be none.
-    pub fn start() -> Option<Finder> {
+    /// Starts the thread; `None` where there can be none. `worker` makes there what looks up, and a caller waits for
+    /// at most `bound`.
+    pub fn start<W: Work>(bound: Duration, worker: impl FnOnce() -> W + Send + 'static) -> Option<Finder> {
         let (requests, theirs) = channel();
         let (ours, replies) = channel();
-        let run = move || run(&theirs, &ours);
+        let run = move || run(worker(), &theirs, &ours);
         std::thread::Builder::new().name("tracer-symbols".into()).spawn(run).ok()?;
-        Some(Finder { requests, replies, asked: 0 })
+        Some(Finder { requests, replies, asked: 0, bound })
     }
 }
 
@@ -65,7 +76,7 @@ impl Find for Finder {
         if self.requests.send(request).is_err() {
             return Vec::new();
         }
-        let until = Instant::now() + BOUND;
+        let until = Instant::now() + self.bound;
         // Replies to what was given up before come first.
         while let Ok((number, frames)) =
             self.replies.recv_timeout(until.saturating_duration_since(Instant::now()))
@@ -78,12 +89,11 @@ impl Find for Finder {
     }
 }
 
-fn run(requests: &Receiver<Request>, replies: &Sender<(u64, Vec<Frame>)>) {
-    let mut worker = Worker::default();
+fn run(mut worker: impl Work, requests: &Receiver<Request>, replies: &Sender<(u64, Vec<Frame>)>) {
     while let Ok(request) = requests.recv() {
         let found = catch_unwind(AssertUnwindSafe(|| worker.find(&request)));
         let frames = found.unwrap_or_else(|_| {
-            worker = Worker::default();
+            worker.reset();
             request.addresses.iter().map(|a| Frame::bare(*a)).collect()
         });
         if replies.send((request.number, frames)).is_err() {
@@ -92,8 +102,9 @@ fn run(requests: &Receiver<Request>, replies: &Sender<(u64, Vec<Frame>)>) {
     }
 }
 
+/// What looks up in processes that run.
 #[derive(Default)]
-struct Worker {
+pub(super) struct Worker {
     symbolizer: Symbolizer,
     /// By process id: which program it was, and what was mapped.
     seen: HashMap<u32, (u64, Vec<Mapping>)>,
@@ -101,7 +112,7 @@ struct Worker {
     build_ids: HashMap<(u32, u32, u64), Option<Arc<str>>>,
 }
 
-impl Worker {
+impl Work for Worker {
     fn find(&mut self, request: &Request) -> Vec<Frame> {
         let Request { tgid, identity, ref addresses, .. } = *request;
         let known = self.seen.get(&tgid).filter(|(seen, _)| *seen == identity);
@@ -130,6 +141,12 @@ impl Worker {
         addresses.iter().enumerate().map(frame).collect()
     }
 
+    fn reset(&mut self) {
+        *self = Worker::default();
+    }
+}
+
+impl Worker {
     /// Reads what is mapped; where the process has gone, what was known stays.
     fn learn(&mut self, tgid: u32, identity: u64, known: bool) {
         let text = std::fs::read(format!("/proc/{tgid}/maps")).unwrap_or_default();
@@ -176,7 +193,7 @@ impl Worker {
     }
 }
 
-fn frame(address: u64, sym: &Sym<'_>, path: Option<Arc<str>>) -> Frame {
+pub(super) fn frame(address: u64, sym: &Sym<'_>, path: Option<Arc<str>>) -> Frame {
     let inlined = sym
         .inlined
         .iter()
@@ -198,7 +215,7 @@ fn line(info: &CodeInfo<'_>) -> Line {
     Line { file: info.to_path().to_string_lossy().into(), line: info.line }
 }
 
-fn hex(bytes: &[u8]) -> Arc<str> {
+pub(super) fn hex(bytes: &[u8]) -> Arc<str> {
     bytes.iter().map(|b| format!("{b:02x}")).collect::<String>().into()
 }
 

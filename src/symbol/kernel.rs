@@ -9,8 +9,9 @@ use super::Frame;
 
 /// How soon the table is read again for an address that it does not have.
 const AGAIN: Duration = Duration::from_secs(1);
-/// The furthest from its start that an address still belongs to the last symbol of all.
-const LAST: u64 = 1 << 16;
+/// The furthest from its start that an address still belongs to a symbol: behind the last one of the kernel's text, of
+/// a module or of all there is something else, or nothing.
+const FURTHEST: u64 = 1 << 20;
 
 /// Functions by address.
 pub(super) struct Table {
@@ -90,7 +91,7 @@ impl Table {
         let Some(&(start, at, module)) = behind.checked_sub(1).and_then(|at| self.functions.get(at)) else {
             return Frame::bare(address);
         };
-        if behind == self.functions.len() && address - start > LAST {
+        if address - start > FURTHEST {
             return Frame::bare(address);
         }
         let at = at as usize;
@@ -135,6 +136,7 @@ mod tests {
         assert_eq!(of(0xffff_ffff_c000_2001).unwrap().2.as_deref(), Some("bpf"));
         assert_eq!(of(0xffff_ffff_80ff_ffff), None, "before the first");
         assert_eq!(of(u64::MAX), None, "far behind the last");
+        assert_eq!(of(0xffff_ffff_8200_0000), None, "far behind the kernel's text");
         assert_eq!(of(0), None);
     }
 

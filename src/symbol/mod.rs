@@ -7,6 +7,8 @@
 //!   process ─►    │ ────► Finder: a thread with blazesym; what was mapped where is kept, so that a process
 //!                 │               that has ended is named all the same
 //!                 └ what was found is kept, up to a bound
+//!
+//!   a recording: Maps (told by its records) ─► Recorded ─► Files: those that are still what they were, and the Table
 //! ```
 //!
 //! **Invariants.** No address fails: what has no name is its number, and whatever is known of the file it lies
@@ -15,15 +17,23 @@
 //! thing that can take milliseconds.
 
 #[cfg(feature = "symbol")]
+mod files;
+#[cfg(feature = "symbol")]
 mod finder;
 mod identity;
 mod kernel;
 #[cfg(feature = "symbol")]
 mod mapping;
+mod maps;
+mod notes;
+mod recorded;
 
 use std::{collections::HashMap, sync::Arc};
 
-use self::{identity::Identities, kernel::Table};
+pub use maps::{Mapped, Maps};
+pub use notes::kernel_build_id;
+
+use self::{identity::Identities, kernel::Table, recorded::Recorded};
 
 /// Whose address it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -89,6 +99,8 @@ pub struct Symbols {
     kernel: Option<Table>,
     finder: Option<Box<dyn Find>>,
     identities: Identities,
+    /// What names the addresses of a recording, and those alone.
+    recorded: Option<Recorded>,
     known: HashMap<Key, Arc<Frame>>,
     /// Reused: which of a stack's frames are looked up, and the addresses that are asked for.
     places: Vec<usize>,
@@ -113,10 +125,22 @@ impl Symbols {
     /// Those of this host. What is asked for is made ready now, while the rights to read it are there.
     pub fn new(kernel: bool, user: bool) -> Symbols {
         #[cfg(feature = "symbol")]
-        let finder = user.then(finder::Finder::start).flatten().map(|f| Box::new(f) as Box<dyn Find>);
+        let start = || finder::Finder::start(finder::BOUND, finder::Worker::default);
+        #[cfg(feature = "symbol")]
+        let finder = user.then(start).flatten().map(|f| Box::new(f) as Box<dyn Find>);
         #[cfg(not(feature = "symbol"))]
         let finder = { user.then_some(()).and(None) };
         Symbols { finder, ..Symbols::with(kernel.then(Table::read).flatten()) }
+    }
+
+    /// Whether no address has a name here.
+    pub fn is_empty(&self) -> bool {
+        self.kernel.is_none() && self.finder.is_none() && self.recorded.is_none()
+    }
+
+    /// Those of a recording, of which `maps` tells what is mapped where. Nothing is looked up in processes that run.
+    pub fn recorded(maps: &Maps) -> Symbols {
+        Symbols { recorded: Some(Recorded::new(maps)), ..Symbols::with(None) }
     }
 
     fn with(kernel: Option<Table>) -> Symbols {
@@ -124,6 +148,7 @@ impl Symbols {
             kernel,
             finder: None,
             identities: Identities::default(),
+            recorded: None,
             known: HashMap::new(),
             places: Vec::new(),
             wanted: Vec::new(),
@@ -164,6 +189,7 @@ impl Symbols {
 
     fn identity(&mut self, space: Space) -> u64 {
         match space {
+            _ if self.recorded.is_some() => self.recorded.as_ref().map_or(KERNEL, |r| r.identity(space)),
             Space::Kernel => KERNEL,
             Space::Process(tgid) => self.identities.of(tgid),
         }
@@ -172,6 +198,7 @@ impl Symbols {
     /// Puts what is found into the frames that are looked up; the stack begins at `start`.
     fn fill(&mut self, space: Space, identity: u64, start: usize, frames: &mut [Arc<Frame>]) {
         let found = match space {
+            _ if self.recorded.is_some() => self.recorded.as_mut().map(|r| r.find(space, &self.wanted)),
             Space::Kernel => self.kernel.as_mut().map(|t| t.find(&self.wanted)),
             Space::Process(tgid) => self.finder.as_mut().map(|f| f.find(tgid, identity, &self.wanted)),
         };

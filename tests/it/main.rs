@@ -1,6 +1,8 @@
 //! Tests that need no privilege, one file a subject; those that want more say so when they skip.
 
 mod bpf; // the least BPF that fills a ring, without libbpf
+#[cfg(feature = "probe")]
+mod btf_types; // types of any bytes, beside what libbpf makes of them
 mod event_decode;
 mod event_order; // raw bytes by their schema, wrapped anywhere or too short
 mod foreign_event; // what foreign programs emit: bitfields, arrays, and what is not known
@@ -18,6 +20,7 @@ mod ring_bpf; // real rings filled by BPF_PROG_TEST_RUN (needs BPF)
 mod ring_copy; // rings read by copy
 mod ring_corrupt; // garbage headers, impossible heads, oversized records
 mod ring_cost; // what a record costs (a measurement: run it in release)
+mod ring_cpus; // 256 CPUs, simulated: sweeps, turns, memory
 mod ring_limits; // sizes, CPU lists, wake rules: what is refused, with the arithmetic
 mod ring_live; // real rings: sizes, limits, lifetimes (needs perf_event_open)
 mod ring_lost; // LOST's place, losses that no LOST record tells
@@ -28,6 +31,10 @@ mod ring_set; // budgets, fairness, handlers that stop or panic, commits
 mod ring_sideband; // what becomes of tasks (needs perf_event_open)
 mod ring_threads; // a producer on a thread of its own
 mod ring_wrap; // records round the end of the data, padding, the largest that fit
+#[cfg(feature = "probe")]
+mod session_cpus; // 256 CPUs, simulated as far as an output
+#[cfg(feature = "probe")]
+mod session_shards; // several threads, one sink
 #[cfg(feature = "channel")]
 mod sink_channel; // batches to other threads: every rule, receivers that are slow, stuck or gone
 mod sink_escape; // strings of any bytes, made fit for a terminal and for JSON, and had back

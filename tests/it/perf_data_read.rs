@@ -185,6 +185,38 @@ fn a_file_becomes_a_pipe_and_a_file_again() {
     }
 }
 
+/// perf ends on what the kernel marks so; every other record stays as it is.
+#[test]
+fn a_mark_of_a_build_id_without_one_is_mended() {
+    let id = |maj| records::MapId::Inode { maj, min: 0, ino: 4711, generation: 0 };
+    let build_id = records::MapId::BuildId { size: 20, id: [7; 20] };
+    for endian in [Endian::Little, Endian::Big] {
+        let mut all = Vec::new();
+        for id in [id(254), id(8), build_id] {
+            let map = records::Mmap { pid: 1, tid: 1, addr: 0, len: 4096, pgoff: 0, file: b"/usr/bin/dash" };
+            let map = records::Mmap2 { map, id, prot: 5, flags: 2 };
+            records::put(kind::MMAP2, records::misc::MMAP_BUILD_ID | 2, endian, &mut all, |out| {
+                map.write(endian, out);
+                [10 << 32 | 11, 1000, 0, 1].into_iter().for_each(|word| endian.put_u64(out, word));
+            });
+        }
+        all.extend(body(endian));
+        let mut mended = Cursor::new(Vec::new());
+        let told = rewrite::file(Reader::new(&file(endian, &all)).unwrap(), &mut mended, &|_| None).unwrap();
+        assert_eq!((told.mended, told.left_out), (2, 0));
+        let mut reader = Reader::new(mended.get_ref()).unwrap();
+        let mut seen = Vec::new();
+        while let Some(next) = reader.next_record().unwrap() {
+            if let Some(map) = records::Mmap2::parse(next.record.misc, next.record.body, endian)
+                .filter(|_| next.record.kind == kind::MMAP2)
+            {
+                seen.push((next.record.misc, map.id));
+            }
+        }
+        assert_eq!(seen, [(2, id(254)), (2, id(8)), (records::misc::MMAP_BUILD_ID | 2, build_id)]);
+    }
+}
+
 #[test]
 fn little_memory_costs_order_and_says_so() {
     let file = file(Endian::Little, &body(Endian::Little));

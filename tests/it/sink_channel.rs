@@ -210,7 +210,7 @@ fn block_waits_for_a_slow_receiver_and_drops_nothing() {
 fn a_stop_ends_the_wait_for_a_receiver_that_takes_nothing() {
     let stopping = Arc::new(AtomicBool::new(false));
     let (asked, at) = (stopping.clone(), Duration::from_millis(50));
-    let stopping: tracer::sink::Stopping = Box::new(move || stopping.load(SeqCst));
+    let stopping: tracer::sink::Stopping = Arc::new(move || stopping.load(SeqCst));
     let options = Options { on_full: OnFull::Block, stopping: Some(stopping), ..small() };
     let (mut sink, receiver) = with_options(options);
     let stopper = thread::spawn(move || {

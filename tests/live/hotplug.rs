@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     Test::new("hotplug::off_and_on_within_a_sweep", off_and_on_within_a_sweep).in_guests(),
+    Test::new("hotplug::off_and_on_under_two_readers", off_and_on_under_two_readers).in_guests(),
     Test::new("hotplug::off_for_two_seconds", off_for_two_seconds).in_guests(),
     Test::new("hotplug::gone_at_the_end", gone_at_the_end).in_guests(),
     Test::new("hotplug::a_cpu_comes_late", a_cpu_comes_late).with(Variant::OneOnline),
@@ -48,7 +49,15 @@ fn gaps(trace: &Trace) -> Vec<&Gap> {
 }
 
 fn off_and_on_within_a_sweep(ctx: &Context) -> Outcome {
-    let mut tracer = traced(ctx, &[])?;
+    off_and_on(ctx, &[])
+}
+
+fn off_and_on_under_two_readers(ctx: &Context) -> Outcome {
+    off_and_on(ctx, &["--reader-threads", "2"])
+}
+
+fn off_and_on(ctx: &Context, words: &[&str]) -> Outcome {
+    let mut tracer = traced(ctx, words)?;
     // All of this comes to pass between two sweeps.
     tracer.signal(Signal::SIGSTOP)?;
     write_there(ctx, 1000)?;

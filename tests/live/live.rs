@@ -21,6 +21,7 @@
 //! | `verifier` | the largest plans, and what the kernel's verifier walks for them |
 //! | `peers` | the same events as bpftrace prints |
 //! | `order` | `--order`: events by their times |
+//! | `threads` | `--reader-threads`: what holds of one reader holds of several |
 //! | `gather` | events that share records: each told once, and both kinds of counts |
 //! | `bench` | `tracer bench`: every workload, hook and reader balances |
 //! | `losses` | gaps that stand where they are, and books that balance under loss |
@@ -40,6 +41,7 @@
 //! | `record` | recordings, judged by perf |
 //! | `record_flight` | snapshots of rings that are written over |
 //! | `script` | recordings that perf made, read |
+//! | `script_events` | addresses, fields and structs of recordings by name |
 //! | `sideband` | what becomes of tasks, told to a sink beside their events |
 //! | `pipes`, `signals` | how a run ends, and what reads it |
 //! | `harness`, `house` | that all this, and the guests, are what the other tests take them for |
@@ -85,6 +87,7 @@ mod rights;
 mod rings;
 mod schema;
 mod script;
+mod script_events;
 mod second_reader;
 mod sessions;
 mod sideband;
@@ -94,6 +97,7 @@ mod streams;
 mod structs;
 mod table;
 mod theft;
+mod threads;
 mod trace;
 mod types;
 mod unmap;
@@ -138,6 +142,7 @@ const TESTS: &[&[Test]] = &[
     types::TESTS,
     schema::TESTS,
     script::TESTS,
+    script_events::TESTS,
     second_reader::TESTS,
     verifier::TESTS,
     peers::TESTS,
@@ -152,6 +157,7 @@ const TESTS: &[&[Test]] = &[
     bench::TESTS,
     gather::TESTS,
     order::TESTS,
+    threads::TESTS,
     structs::TESTS,
 ];
 

@@ -80,7 +80,7 @@ fn what_bpftrace_prints(ctx: &Context) -> Outcome {
         skip!("bpftrace is not installed (cargo xtask setup --tests installs it)");
     }
     let me = ctx.program_path()?;
-    let (theirs, ours) = (bpftrace(ctx, &me)?, tracer(ctx, &me)?);
+    let (mut theirs, ours) = (bpftrace(ctx, &me)?, tracer(ctx, &me)?);
     let workload = ctx.renamed(&me, NAME)?;
     let calls = CALLS.to_string();
     // One CPU: bpftrace prints CPU by CPU.
@@ -89,6 +89,11 @@ fn what_bpftrace_prints(ctx: &Context) -> Outcome {
     let pid = running.pid().as_raw().cast_unsigned();
     let ran = running.finish()?;
     assert!(ran.status.success(), "{ran}");
+    // On a busy machine it has not read all of it yet, and once it is told to end it reads no more.
+    theirs.until("all that the workload did", |job| {
+        let text = job.stdout();
+        ["write", "call", "back"].iter().all(|probe| printed(&text, pid, probe).len() >= CALLS as usize)
+    })?;
     for job in [&theirs, &ours] {
         job.signal(Signal::SIGINT)?;
     }

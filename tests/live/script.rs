@@ -2,6 +2,7 @@
 //!
 //! On the host alone: perf is not in the guests.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -22,7 +23,7 @@ const fn judged(name: &'static str, run: fn(&Context) -> Outcome) -> Test {
 }
 
 /// Recordings made now, in the test's own folder: all, or one.
-fn recordings(ctx: &Context, only: &str) -> Result<Vec<PathBuf>> {
+pub fn recordings(ctx: &Context, only: &str) -> Result<Vec<PathBuf>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/record.sh");
     let folder = ctx.scratch.join("recordings");
     ctx.job("sh", [script.as_os_str(), folder.as_os_str(), only.as_ref()]).seconds(300).succeed()?;
@@ -58,37 +59,62 @@ fn told(text: &str, pipe: bool) -> Vec<(u64, u64, u64)> {
     text.lines().filter_map(line).collect()
 }
 
-/// What a header says of the recording, and not of the file or of the BPF programs whose functions perf names by BTF.
+/// What a header says of the recording, and not of the file.
 fn facts(text: &str) -> Vec<&str> {
-    const OTHERS: [&str; 9] = [
+    const OTHERS: [&str; 7] = [
         "# captured on",
         "# header version",
         "# data offset",
         "# data size",
         "# feat offset",
         "# missing features",
-        "# bpf_prog_info",
-        "# \tsub_prog",
         "# ====",
     ];
     let told = |line: &&str| !OTHERS.iter().any(|other| line.starts_with(other)) && line.trim_end() != "#";
     text.lines().filter(|line| !line.is_empty()).filter(told).collect()
 }
 
-fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
-    if !Path::new("/usr/bin/perf").exists() {
-        skip!("perf is not here");
-    }
-    let (mut records, mut lines, mut headers) = (0, 0, 0);
-    for path in recordings(ctx, "")? {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        // What perf cannot read, or shows in another form.
-        if ["cut.data", "killed.data", "stat.data", "lost.data"].contains(&&*name) {
-            continue;
+/// What perf 6.1 shows wrong: it takes `a & (b | c)` for `(a & b) | c`. In all formats of 6.18 these are the two.
+const MISREAD: [(&str, &str); 2] =
+    [(" timer:timer_start: ", " flags="), (" kmem:mm_page_alloc_extfrag: ", " fragmenting=")];
+
+/// A line up to what perf shows wrong.
+fn rightly(line: &str) -> &str {
+    let misread = MISREAD.iter().find(|(event, _)| line.contains(event));
+    misread.and_then(|(_, field)| line.find(field)).map_or(line, |at| &line[..at])
+}
+
+/// The recording as perf reads it, which ended on it: where another recording on this machine asks for build ids, the
+/// kernel marks the mappings of this one as having them.
+fn mended(ctx: &Context, path: &Path) -> Result<PathBuf> {
+    let mended = ctx.scratch.join("mended.data");
+    let words = ["repair".as_ref(), path.as_os_str(), "-o".as_ref(), mended.as_os_str()];
+    let told = ctx.tracer(words).succeed()?;
+    anyhow::ensure!(
+        told.stderr.contains("bore the mark of a build id"),
+        "perf ends on {}, and nothing was mended: {told}",
+        path.display()
+    );
+    Ok(mended)
+}
+
+/// How many records, lines, and lines of headers were compared.
+#[derive(Debug, Default)]
+struct Compared {
+    records: usize,
+    lines: usize,
+    headers: usize,
+}
+
+impl Compared {
+    fn recording(&mut self, ctx: &Context, name: &str, path: &Path) -> Outcome {
+        let (mut file, mut pipe) = (path.display().to_string(), name.starts_with("pipe"));
+        let mut theirs = ctx.job("perf", ["script", "-D", "-i", &file]).run()?;
+        if theirs.status.signal().is_some() {
+            // What was mended is no pipe.
+            (file, pipe) = (mended(ctx, path)?.display().to_string(), false);
+            theirs = ctx.job("perf", ["script", "-D", "-i", &file]).succeed()?;
         }
-        let file = path.display().to_string();
-        let pipe = name.starts_with("pipe");
-        let theirs = ctx.job("perf", ["script", "-D", "-i", &file]).run()?;
         let ours = ctx.tracer(["script", "--dump", &file]).succeed()?;
         let (theirs, ours) = (dumped(&theirs.stdout), told(&ours.stdout, pipe));
         if theirs != ours {
@@ -99,7 +125,7 @@ fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
                 ours.len()
             );
         }
-        records += ours.len();
+        self.records += ours.len();
         let theirs = ctx.job("perf", ["report", "--header-only", "-I", "-i", &file]).run()?;
         let ours = ctx.tracer(["script", "--header-only", &file]).succeed()?;
         let (theirs, ours) = (facts(&theirs.stdout), facts(&ours.stdout));
@@ -111,7 +137,7 @@ fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
                 ours.len()
             );
         }
-        headers += theirs.len();
+        self.headers += theirs.len();
         // A column that some event does not have makes perf end. It shows call chains, pipes' at least, without being
         // asked.
         for fields in ["comm,pid,tid,cpu,time,event,trace", "comm,pid,tid,time,event,trace"] {
@@ -120,17 +146,34 @@ fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
                 continue;
             }
             let ours = ctx.tracer(["script", "-F", fields, &file]).succeed()?;
-            let mut both = theirs.stdout.lines().zip(ours.stdout.lines());
-            if theirs.stdout != ours.stdout {
-                fail!("{name}: {:?}", both.find(|(a, b)| a != b));
+            let [theirs, ours] =
+                [&theirs, &ours].map(|ran| ran.stdout.lines().map(rightly).collect::<Vec<_>>());
+            if theirs != ours {
+                let first = theirs.iter().zip(&ours).find(|(a, b)| a != b);
+                fail!("{name}: {} lines, and ours {}: {first:?}", theirs.len(), ours.len());
             }
-            lines += both.count();
+            self.lines += ours.len();
             break;
+        }
+        Ok(())
+    }
+}
+
+fn records_and_lines_are_those_of_perf(ctx: &Context) -> Outcome {
+    if !Path::new("/usr/bin/perf").exists() {
+        skip!("perf is not here");
+    }
+    let mut compared = Compared::default();
+    for path in recordings(ctx, "")? {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        // What perf cannot read, or shows in another form.
+        if !["cut.data", "killed.data", "stat.data", "lost.data"].contains(&&*name) {
+            compared.recording(ctx, &name, &path)?;
         }
     }
     assert!(
-        records > 10_000 && lines > 5_000 && headers > 500,
-        "{records} records, {lines} lines, {headers} of headers"
+        compared.records > 10_000 && compared.lines > 5_000 && compared.headers > 500,
+        "too few were compared: {compared:?}"
     );
     Ok(())
 }

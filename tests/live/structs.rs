@@ -337,6 +337,8 @@ fn what_bpftrace_prints_of_them(ctx: &Context) -> Outcome {
     let fields = "name:req.name,port:req.peer.port,away:req.from.port,host:req.peer.host,kind:req.kind:d,c:req.codes[2]";
     let seen = trace(ctx, &format!("u:{program}:handle{{{fields}}}"), &program)?;
     ctx.job(&plain, [""; 0]).succeed()?;
+    // Once it is told to end it reads no more.
+    theirs.until("all calls", |job| job.stdout().matches("\njob-").count() as u64 >= CALLS)?;
     theirs.signal(Signal::SIGINT)?;
     let theirs = theirs.finish()?;
     let printed: Vec<&str> = theirs.stdout.lines().filter(|line| line.starts_with("job-")).collect();

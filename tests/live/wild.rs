@@ -25,11 +25,11 @@ pub enum Act {
 pub struct Wild<'a> {
     pub memory: Memory,
     dropped: u64,
-    act: Box<dyn FnMut(Told) -> Act + 'a>,
+    act: Box<dyn FnMut(Told) -> Act + Send + 'a>,
 }
 
 impl<'a> Wild<'a> {
-    pub fn new(act: impl FnMut(Told) -> Act + 'a) -> Self {
+    pub fn new(act: impl FnMut(Told) -> Act + Send + 'a) -> Self {
         Self { memory: Memory::new(), dropped: 0, act: Box::new(act) }
     }
 

@@ -7,9 +7,9 @@ use anyhow::{Result, bail};
 use std::path::PathBuf;
 
 /// What can be measured.
-const ALL: [&str; 5] = ["peers", "paced", "fields", "onward", "script"];
+const ALL: [&str; 6] = ["peers", "paced", "fields", "onward", "script", "cpus"];
 
-/// `bench peers|paced|fields|onward|script [ARGS]`: builds what is compared, and runs it as root.
+/// `bench peers|paced|fields|onward|script|cpus [ARGS]`: builds what is compared, and runs it, as root if need be.
 pub fn run(args: &[String]) -> Result<u8> {
     let (which, rest) = match args.split_first() {
         Some((first, rest)) if ALL.contains(&first.as_str()) => (first.as_str(), rest),
@@ -17,6 +17,9 @@ pub fn run(args: &[String]) -> Result<u8> {
     };
     if which == "script" {
         return script::run(rest);
+    }
+    if which == "cpus" {
+        return cpus(rest);
     }
     let mut words = vec![which.to_owned()];
     let others: &[&str] = match which {
@@ -42,6 +45,18 @@ pub fn run(args: &[String]) -> Result<u8> {
     let program = sh::root().join("target/peers/release/tracer-peers").display().to_string();
     let status = sh::status(&mut sh::as_root(&program, words)?)?;
     Ok(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1))
+}
+
+/// A machine of 256 CPUs over rings that have no kernel: tests that print what they measure, and need no right.
+fn cpus(args: &[String]) -> Result<u8> {
+    if !args.is_empty() {
+        bail!("bench cpus takes no arguments");
+    }
+    setup::set_up(For::Building)?;
+    let build = ["test", "--release", "--package", "tracer", "--no-default-features", "--test", "it"];
+    let run = ["--features", "probe,test-utils", "_cpus::", "--", "--nocapture", "--test-threads", "1"];
+    sh::must(&mut sh::cargo(build.iter().chain(&run)))?;
+    Ok(0)
 }
 
 /// The peers' manifest.

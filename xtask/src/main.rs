@@ -4,6 +4,7 @@
 mod apt;
 mod bench;
 mod cost;
+mod failures;
 mod features;
 mod fuzz;
 mod kernels;
@@ -41,6 +42,7 @@ cargo xtask COMMAND
   bench fields [--duration 1s] [--rounds 5] [--cpu 0]
                           what fields and predicates cost a traced call, beside bpftrace on the same probe
   bench script [FILE]     a recording of 200 MB or more as text, beside perf script; and how fast its records are scanned
+  bench cpus              256 CPUs, simulated: what a sweep costs, who waits how long, memory; by 1, 2 and 4 threads
   setup [--tests]         install what is missing to build (and to test)
   tidy                    the house rules: imports, unsafe, words, file heads
 ";

@@ -1,5 +1,6 @@
 //! The count of a test run: by stage, and in the closing line.
 
+use crate::failures::{Failures, brief};
 use anyhow::{Context, Result};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
@@ -56,7 +57,7 @@ impl Stage {
             Err(error) => {
                 println!("FAILED: {name}: {error:#}");
                 self.tally.failed += 1;
-                self.failures.push(name.to_owned());
+                self.failures.push(format!("{name}: {}", brief(&format!("{error:#}"))));
             }
         }
     }
@@ -78,17 +79,20 @@ impl Stage {
 
     /// Takes what a streamed run of tests has shown.
     pub fn take(&mut self, name: &str, mut seen: Seen) {
-        if !seen.success && seen.tally.failed == 0 {
-            println!("FAILED: {name}: the command failed before it could count");
-            seen.tally.failed = 1;
+        let told = seen.failures.told();
+        let uncounted = if !seen.success && seen.tally.failed == 0 {
+            Some("the command failed before it could count")
+        } else if seen.success && seen.tally == Tally::default() && seen.closings == 0 {
+            Some("the command ended well, but no test runner closed on a count")
+        } else {
+            (seen.tally.failed > 0 && told.is_empty()).then_some("no test runner said which")
+        };
+        if let Some(reason) = uncounted {
+            println!("FAILED: {name}: {reason}");
+            seen.tally.failed = seen.tally.failed.max(1);
+            self.failures.push(format!("{name}: {reason}"));
         }
-        if seen.success && seen.tally == Tally::default() && seen.closings == 0 {
-            println!("FAILED: {name}: the command ended well, but no test runner closed on a count");
-            seen.tally.failed = 1;
-        }
-        if seen.tally.failed > 0 {
-            self.failures.push(name.to_owned());
-        }
+        self.failures.extend(told.iter().map(|told| format!("{name}: {told}")));
         self.tally.add(seen.tally);
         self.skips.extend(seen.skips.into_iter().map(|skip| format!("{name}: {skip}")));
     }
@@ -100,11 +104,13 @@ pub struct Seen {
     tally: Tally,
     closings: u64,
     skips: Vec<String>,
+    failures: Failures,
     success: bool,
 }
 
 impl Seen {
     fn line(&mut self, line: &str) {
+        self.failures.line(line);
         if line.starts_with("test result: ") {
             self.closings += 1;
             self.tally.add(Tally {
@@ -204,19 +210,35 @@ mod tests {
     #[test]
     fn closing_lines_are_summed_and_skips_are_kept() {
         let stage = seen(
-            "test a ... ok\ntest b   ... ignored (no kprobes here)\n\
+            "test a ... ok\ntest b   ... ignored (no kprobes here)\n\nfailures:\n\n---- c ----\nwhy\n\n\
              test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s\n\
              test result: FAILED. 2 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.1s\n",
             false,
         );
         assert_eq!(stage.tally, Tally { passed: 5, failed: 1, skipped: 1 });
         assert_eq!(stage.skips, ["x: b (no kprobes here)"]);
-        assert_eq!(stage.failures, ["x"]);
+        assert_eq!(stage.failures, ["x: c\n    why"]);
     }
 
     #[test]
     fn a_run_that_did_not_build_is_a_failure() {
-        assert_eq!(seen("", false).tally.failed, 1);
+        let stage = seen("", false);
+        assert_eq!(stage.tally.failed, 1);
+        assert_eq!(stage.failures, ["x: the command failed before it could count"]);
+    }
+
+    #[test]
+    fn a_failure_that_nobody_named_is_said() {
+        let closing = "test result: FAILED. 0 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out";
+        let stage = seen(closing, false);
+        assert_eq!((stage.tally.failed, stage.failures.len()), (2, 1));
+    }
+
+    #[test]
+    fn a_check_that_fails_says_why() {
+        let mut stage = Stage::default();
+        stage.check("layout", Err(anyhow::anyhow!("line 3 is too long")));
+        assert_eq!(stage.failures, ["layout: line 3 is too long"]);
     }
 
     #[test]

@@ -64,6 +64,9 @@ pub struct Bench {
     /// How many CPUs make events
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1")]
     pub producers: Vec<u32>,
+    /// How many threads read rings, each its share of the CPUs
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "1")]
+    pub reader_threads: Vec<u32>,
     /// Have each event carry its time, and tell how old it was when it was read
     #[arg(long)]
     pub age: bool,
@@ -131,6 +134,9 @@ impl Bench {
         if self.producers.contains(&0) {
             return Err(Error::usage("--producers 0: somebody has to make events"));
         }
+        if self.reader_threads.contains(&0) {
+            return Err(Error::usage("--reader-threads 0: somebody has to read"));
+        }
         if self.rate.contains(&0) {
             return Err(Error::usage("--rate 0: no calls a second are nothing to measure"));
         }
@@ -151,6 +157,7 @@ impl Bench {
             wakes,
             sample_types: self.sample.clone(),
             producers: self.producers.clone(),
+            reader_threads: self.reader_threads.clone(),
         })
     }
 

@@ -18,7 +18,7 @@ pub struct Axis {
 }
 
 /// All settings.
-pub const AXES: [Axis; 9] = [
+pub const AXES: [Axis; 10] = [
     Axis { name: "workload", text: workload, number: rate },
     Axis { name: "hook", text: |c| c.hook.map_or("auto", hook).into(), number: |_| None },
     Axis { name: "payload", text: |c| c.payload.to_string(), number: |c| Some(c.payload as f64) },
@@ -27,6 +27,11 @@ pub const AXES: [Axis; 9] = [
     Axis { name: "wake", text: wake, number: |_| None },
     Axis { name: "sample", text: sample, number: |_| None },
     Axis { name: "producers", text: |c| c.producers.to_string(), number: |c| Some(c.producers.into()) },
+    Axis {
+        name: "threads",
+        text: |c| c.reader_threads.to_string(),
+        number: |c| Some(c.reader_threads.into()),
+    },
     Axis { name: "reader", text: |c| reader(c.reader).into(), number: |_| None },
 ];
 

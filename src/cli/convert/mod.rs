@@ -31,6 +31,9 @@ pub struct Convert {
     /// Where it goes; - is stdout, of ndjson and pipe; of ctf a folder that is not there yet
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
+    /// The struct of what a BPF program put out as event NAME, as of `tracer script`; of ndjson and ctf
+    #[arg(long, value_name = "NAME=STRUCT", value_parser = script::structs::parse)]
+    pub event: Vec<(String, String)>,
 }
 
 /// `tracer repair`
@@ -95,7 +98,10 @@ fn events(args: &Convert) -> Result<ExitCode> {
         To::Ctf => Format::Ctf,
         _ => Format::Json,
     };
-    let whole = script::args::Args::whole(args.file.clone(), format);
+    let whole = script::args::Args {
+        event: args.event.clone(),
+        ..script::args::Args::whole(args.file.clone(), format)
+    };
     if format == Format::Json {
         let to: Box<dyn io::Write> = match stdout {
             true => Box::new(io::stdout()),
@@ -112,7 +118,12 @@ fn events(args: &Convert) -> Result<ExitCode> {
     fs::create_dir(&args.output)
         .map_err(|e| fail("making the folder", e).with_help("name one that is not there"))?;
     let to = Box::new(create(&args.file, &args.output.join("stream"))?);
-    let metadata = script::write(&whole, Output { to, name: name.clone() })?;
+    let written = script::write(&whole, Output { to, name: name.clone() });
+    if written.as_ref().is_err_and(|e| e.kind() == ErrorKind::Usage) {
+        // It is refused, and the folder is ours.
+        let _ = fs::remove_file(args.output.join("stream")).and_then(|()| fs::remove_dir(&args.output));
+    }
+    let metadata = written?;
     fs::write(args.output.join("metadata"), metadata).map_err(|e| fail("writing the metadata of", e))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -163,6 +174,13 @@ fn tell(told: &Told) {
     told.notes.iter().for_each(|note| say(&format!("note: {note}")));
     if !told.made_up.is_empty() {
         say(&format!("note: it did not say {}: made up", told.made_up.join(", ")));
+    }
+    if told.mended > 0 {
+        say(&format!(
+            "note: {} mappings bore the mark of a build id and had none, on which perf ends: mended (kernels set it \
+             where another recording asked for build ids)",
+            told.mended
+        ));
     }
     let left_out = match told.left_out {
         0 => String::new(),

@@ -56,7 +56,7 @@ pub struct Record {
           env = "TRACER_KEEP")]
     pub keep: Option<u32>,
     /// Keep the newest in rings of so many bytes a CPU, or of this time in those of -m, and write it only when asked
-    #[arg(long, value_name = "SIZE|TIME", value_parser = flight, conflicts_with_all = ["rotate", "gather"],
+    #[arg(long, value_name = "SIZE|TIME", value_parser = flight, conflicts_with_all = ["rotate", "gather", "reader_threads"],
           env = "TRACER_FLIGHT")]
     pub flight: Option<Extent>,
     /// With --flight: take a snapshot when an event of a SPEC meets this predicate too

@@ -87,12 +87,14 @@ fn snapshots(args: &Record, piped: bool) -> Result<ExitCode> {
 
 fn options(args: &Record, ready: &Ready) -> perf_data::Options {
     let programs = ready.session.probes().facts();
+    let types = probe::types(&programs);
     perf_data::Options {
         compress: args.compress,
         keep: args.keep.map(|keep| keep as usize),
         follows: false,
         command_line: std::env::args_os().map(|word| word.as_bytes().to_vec()).collect(),
-        features: perf_data::features_of(&programs, &probe::types(&programs)),
+        features: perf_data::features_of(&programs, &types),
+        symbols: perf_data::symbols_of(&programs, &types),
     }
 }
 

@@ -13,9 +13,14 @@ pub struct Args {
     /// How samples are shown
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// Columns of text and CSV: comm,pid,tid,cpu,time,event,trace, and period,ip,addr
+    /// Columns: comm,pid,tid,cpu,time,event,trace, and period,addr,ip,sym,symoff,dso; and fields of the events by
+    /// their names, such as comm,time,count,ret
     #[arg(short = 'F', long, value_name = "LIST", value_delimiter = ',')]
     pub fields: Vec<String>,
+    /// The struct of what a BPF program put out as event NAME, from the types in the recording (default: the one of
+    /// its size)
+    #[arg(long, value_name = "NAME=STRUCT", value_parser = super::structs::parse)]
+    pub event: Vec<(String, String)>,
     /// Samples from one time to another, in seconds of the recording's clock: a,b (either may be missing)
     #[arg(long, value_name = "A,B", value_parser = window)]
     pub time: Option<Window>,
@@ -65,6 +70,7 @@ impl Args {
             file,
             format,
             fields: Vec::new(),
+            event: Vec::new(),
             time: None,
             cpu: None,
             header: false,

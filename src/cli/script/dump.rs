@@ -8,7 +8,7 @@ use tracer::perf_data::{
     records::Body,
 };
 
-use super::escape;
+use super::escape::escape;
 
 /// Appends a record's line: `FILE:OFFSET [SIZE] NUMBER NAME fields`; FILE only of a directory's `data.N`.
 pub fn record(next: &Next<'_>, out: &mut Vec<u8>) {

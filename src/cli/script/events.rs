@@ -1,15 +1,20 @@
 //! The events of a recording by name, with what makes their raw bytes readable.
 
 use tracer::{
+    Error, Result,
     perf_data::{
         Attr,
         read::{EventInfo, Info, more},
     },
     record::sample_type as bit,
-    schema::print::Print,
+    schema::{Schema, Shapes, print::Print},
 };
 
-use super::text::right;
+use super::{
+    samples::Shape,
+    structs::{self, Structs},
+    text::right,
+};
 
 /// One event, made ready to be shown.
 pub struct Known {
@@ -21,8 +26,32 @@ pub struct Known {
     pub attr: Attr,
     /// How its raw bytes are shown; of a tracepoint.
     pub print: Option<Print>,
-    /// Its `format` text.
-    pub format: Option<String>,
+    /// What its samples are as events: one of these.
+    pub shapes: Vec<Shape>,
+    /// Which of them, where that is told by how many raw bytes there are. The last is of bytes.
+    structs: Option<Shapes>,
+}
+
+impl Known {
+    /// Whether its samples have call chains.
+    pub fn has_chain(&self) -> bool {
+        self.attr.sample_type & bit::CALLCHAIN != 0
+    }
+
+    /// Which of its shapes a sample of so many raw bytes has.
+    pub fn shape_of(&self, raw: usize) -> usize {
+        self.structs.as_ref().map_or(0, |structs| structs.pick(raw))
+    }
+
+    /// Whether so many raw bytes are a struct.
+    pub fn is_struct(&self, raw: usize) -> bool {
+        self.structs.as_ref().is_some_and(|structs| structs.pick(raw) + 1 < self.shapes.len())
+    }
+
+    /// Why so many raw bytes of a BPF program are none.
+    pub fn why_bytes(&self, raw: usize) -> Option<String> {
+        self.structs.as_ref()?.why_bytes(raw)
+    }
 }
 
 /// The events that have been seen.
@@ -30,9 +59,25 @@ pub struct Known {
 pub struct Catalogue {
     known: Vec<Option<Known>>,
     width: Option<usize>,
+    structs: Structs,
+    /// What is asked for and cannot be.
+    refused: Option<Error>,
 }
 
 impl Catalogue {
+    /// One whose events of BPF programs are these structs.
+    pub fn new(structs: Structs) -> Catalogue {
+        Catalogue { structs, ..Catalogue::default() }
+    }
+
+    /// Refuses what was asked for and is not there, once all events are known.
+    pub fn check(&mut self, info: &Info) -> Result<()> {
+        let all = info.events.all().iter().filter(|event| structs::is_output(&event.attr));
+        self.structs.check(&all.map(|event| info.name_of(event)).collect::<Vec<_>>())?;
+        (0..info.events.all().len()).for_each(|index| _ = self.get(info, index));
+        self.refused.take().map_or(Ok(()), Err)
+    }
+
     /// An event by its place in the recording.
     #[inline]
     pub fn get(&mut self, info: &Info, index: usize) -> Option<&Known> {
@@ -52,19 +97,33 @@ impl Catalogue {
         if self.known.len() <= index {
             self.known.resize_with(index + 1, || None);
         }
-        self.known[index] = Some(known(info, event, width));
+        let structs = structs::is_output(&event.attr).then(|| self.structs.of(info, &info.name_of(event)));
+        let structs = structs.transpose().unwrap_or_else(|refused| {
+            self.refused.get_or_insert(refused);
+            None
+        });
+        self.known[index] = Some(known(info, event, width, structs));
         Some(())
     }
 }
 
-fn known(info: &Info, event: &EventInfo, width: usize) -> Known {
+fn known(info: &Info, event: &EventInfo, width: usize, structs: Option<Shapes>) -> Known {
     let text = info.format(&event.attr).map(|(_, _, text)| String::from_utf8_lossy(text).into_owned());
     let print = text.as_deref().map(|text| Print::new(text, &constant));
     let name = info.name_of(event);
     let mut column = Vec::new();
     right(name.as_bytes(), width, &mut column);
     column.extend_from_slice(b": ");
-    Known { name, column, attr: event.attr, print, format: text }
+    let mut shapes = Vec::new();
+    if let Some([all @ .., _]) = structs.as_ref().map(Shapes::schemas) {
+        let one = |of: &Schema| match all.len() {
+            1 => Shape::of_struct(&name, &event.attr, of),
+            _ => Shape::of_struct(&format!("{name}.{}", of.name), &event.attr, of),
+        };
+        shapes.extend(all.iter().map(one));
+    }
+    shapes.push(Shape::new(&name, &event.attr, text.as_deref()));
+    Known { name, column, attr: event.attr, print, shapes, structs }
 }
 
 /// What libtraceevent knows of the kernel's constants.

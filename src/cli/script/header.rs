@@ -3,12 +3,12 @@
 use std::io::Write as _;
 
 use tracer::perf_data::{
-    Endian, Feature,
-    feature::{BpfProgram, CpuTopology, id},
+    Feature,
+    feature::{CpuTopology, id},
     read::Info,
 };
 
-use super::{escape, events};
+use super::{escape::escape, events, programs::Types};
 
 /// The names of features, from bit 1 on.
 const NAMES: [&str; 31] = [
@@ -177,7 +177,8 @@ fn one(info: &Info, feature: &Feature, out: &mut Vec<u8>) {
             )
         }
         Feature::BpfPrograms(all) => {
-            all.iter().for_each(|program| bpf_program(program, info.endian, out));
+            let types = Types::of(info);
+            all.iter().for_each(|program| types.program(program, info.endian, out));
             Ok(())
         }
         Feature::BpfBtf(all) => all.iter().try_for_each(|(id, _)| writeln!(out, "# btf info of id {id}")),
@@ -205,26 +206,6 @@ fn topology(topology: &CpuTopology, out: &mut Vec<u8>) {
         let die = die.map_or(String::new(), |die| format!(" Die ID {die},"));
         let _ = writeln!(out, "# CPU {cpu}: Core ID {core},{die} Socket ID {socket}");
     }
-}
-
-/// A BPF program by its `struct bpf_prog_info`: its number, its name, and where its code is.
-fn bpf_program(program: &BpfProgram, endian: Endian, out: &mut Vec<u8>) {
-    let half = |at| endian.u32_at(&program.info, at).unwrap_or(0);
-    let id = half(4);
-    let tag: String = program.info.iter().skip(8).take(8).map(|b| format!("{b:02x}")).collect();
-    let name: Vec<u8> = program.info.iter().skip(64).take(16).copied().take_while(|b| *b != 0).collect();
-    let _ = write!(out, "# bpf_prog_info {id}: bpf_prog_{tag}_");
-    escape(&name, out);
-    // The arrays of addresses and lengths lie where the pointers to them say, one of each for a function.
-    let offset = |at| usize::try_from(endian.u64_at(&program.info, at)?).ok();
-    let _ = match half(104) {
-        1 => {
-            let address = offset(112).and_then(|at| endian.u64_at(&program.data, at)).unwrap_or(0);
-            let size = offset(120).and_then(|at| endian.u32_at(&program.data, at)).unwrap_or(0);
-            writeln!(out, " addr {address:#x} size {size}")
-        }
-        count => writeln!(out, " functions {count}"),
-    };
 }
 
 /// The local date and time of a moment of the wall clock.

@@ -1,41 +1,51 @@
 //! `tracer script`: a recording, ours or perf's, as text, NDJSON, CSV or stacks.
 
 pub mod args;
+mod chain;
+mod columns;
 mod csv;
 mod ctf;
 mod dump;
+mod escape;
 mod events;
 mod folded;
 mod header;
 pub mod input;
 mod json;
-mod kernel;
+mod names;
+mod programs;
+mod sampled;
 mod samples;
+pub mod structs;
 mod tasks;
 mod text;
 
-use std::{collections::HashMap, io, process::ExitCode};
+use std::{cell::RefCell, collections::HashMap, io, process::ExitCode};
 
 use tracer::{
     Error, ErrorKind, Result,
     perf_data::{
-        Endian, kind,
+        kind,
         read::{Info, Limits, Next, Reader, Record, Sample, Sorted},
         records::{Lost, LostSamples},
     },
     ring::cpus,
-    sink::escape::hex_byte,
+    sink,
+    symbol::Symbols,
 };
 
 use self::{
     args::{Args, Format, Window},
+    columns::Columns,
     csv::Csv,
     ctf::Ctf,
-    events::{Catalogue, Known},
+    events::Catalogue,
     folded::Folded,
     input::Input,
     json::Json,
-    kernel::Kernel,
+    names::Names,
+    sampled::Sampled,
+    structs::Structs,
     tasks::Tasks,
     text::Text,
 };
@@ -43,29 +53,6 @@ use super::say;
 
 /// How much is written at once, and at least how much a whole batch may grow to.
 const BATCH: usize = 64 << 10;
-
-/// A sample, and what it takes to show it.
-struct Sampled<'a> {
-    /// Its event's place in the recording.
-    index: usize,
-    event: &'a Known,
-    sample: &'a Sample<'a>,
-    comm: &'a [u8],
-    info: &'a Info,
-    kernel: &'a Kernel,
-}
-
-impl Sampled<'_> {
-    /// Appends the raw bytes as the event's print fmt shows them, or in hexadecimal where it has none.
-    fn trace(&self, out: &mut Vec<u8>) {
-        let Some(raw) = self.sample.raw else { return };
-        let big = self.info.endian == Endian::Big;
-        match &self.event.print {
-            Some(print) => print.print(raw, big, &|address| self.kernel.name(address), out),
-            None => raw.iter().for_each(|b| hex_byte(*b, out)),
-        }
-    }
-}
 
 /// Records as they lie, or in order.
 enum Records<'a> {
@@ -126,9 +113,11 @@ struct Script {
     cpus: Option<Vec<u32>>,
     show_lost: bool,
     form: Form,
+    /// Columns that may name what no event has, until that is known.
+    unchecked: Option<Columns>,
     catalogue: Catalogue,
     tasks: Tasks,
-    kernel: Kernel,
+    names: Names,
     /// The last count of each id.
     counts: HashMap<u64, u64>,
     out: Vec<u8>,
@@ -137,6 +126,10 @@ struct Script {
     header: bool,
     live: bool,
     left_out: LeftOut,
+    /// What shows structs.
+    args: RefCell<sink::text::Text>,
+    /// Samples of BPF programs that are shown as bytes, by event and size: how many there are, and why.
+    bytes: HashMap<(usize, usize), (u64, String)>,
 }
 
 /// Samples that are not shown, though nobody asked for that.
@@ -149,38 +142,46 @@ struct LeftOut {
 }
 
 enum Form {
-    Text(Text),
+    Text(Box<Text>),
     Json(Box<Json>),
-    Csv(Csv),
+    Csv(Box<Csv>),
     Ctf(Box<Ctf>),
-    Folded(Folded),
+    Folded(Box<Folded>),
     Dump,
 }
 
 impl Script {
     fn new(args: &Args, live: bool, output: Output) -> Result<Script> {
+        let (names, columns) = (Names::new(), Columns::parse(&args.fields)?);
         let form = match args.format {
             _ if args.dump => Form::Dump,
-            Format::Text => Form::Text(Text::new(text::columns(&args.fields)?)),
-            Format::Json => Form::Json(Box::default()),
-            Format::Csv => Form::Csv(Csv::new(text::columns(&args.fields)?)),
+            Format::Text => {
+                let fields = columns.fields.iter().map(|name| sink::text::Column::Field(name.clone()));
+                let fields = shown(fields.collect(), Some(names.symbols()));
+                Form::Text(Box::new(Text::new(columns.clone(), fields)))
+            }
+            Format::Json => Form::Json(Box::new(Json::new(&columns, names.symbols()))),
+            Format::Csv => Form::Csv(Box::new(Csv::new(columns.clone()))),
             Format::Ctf => Form::Ctf(Box::default()),
-            Format::Folded => Form::Folded(Folded::default()),
+            Format::Folded => Form::Folded(Box::new(Folded::new(names.symbols()))),
         };
         Ok(Script {
             window: args.time,
             cpus: args.cpu.as_deref().map(cpus::parse).transpose()?,
             show_lost: args.show_lost,
             form,
-            catalogue: Catalogue::default(),
+            unchecked: Some(columns),
+            catalogue: Catalogue::new(Structs::new(&args.event)),
             tasks: Tasks::new(),
-            kernel: Kernel::default(),
+            names,
             counts: HashMap::new(),
             out: Vec::with_capacity(2 * BATCH),
             output,
             header: args.header || args.header_only,
             live,
             left_out: LeftOut::default(),
+            args: RefCell::new(shown(vec![sink::text::Column::Args], None)),
+            bytes: HashMap::new(),
         })
     }
 
@@ -199,6 +200,9 @@ impl Script {
                     }
                     continue;
                 }
+                if next.record.is_kernels() {
+                    self.check(next.info)?;
+                }
                 self.record(&next);
                 let round = self.live && next.record.kind == kind::FINISHED_ROUND;
                 if round || self.out.len() >= BATCH {
@@ -209,6 +213,7 @@ impl Script {
         if self.header {
             header::show(records.info(), &mut self.out);
         }
+        self.check(records.info())?;
         let mut metadata = String::new();
         match &mut self.form {
             Form::Ctf(ctf) => metadata = ctf.end(records.info(), &mut self.catalogue, &mut self.out),
@@ -224,15 +229,30 @@ impl Script {
         Ok(metadata)
     }
 
+    /// Whether the fields and structs that are asked for are there, once all events are known.
+    fn check(&mut self, info: &Info) -> Result<()> {
+        let Some(columns) = self.unchecked.take() else { return Ok(()) };
+        self.catalogue.check(info)?;
+        let mut known: Vec<String> = Vec::new();
+        for index in 0..info.events.all().len() {
+            let shapes = self.catalogue.get(info, index).map(|event| event.shapes.iter());
+            let fields = shapes.into_iter().flatten().flat_map(|shape| &shape.schema.fields);
+            known.extend(fields.map(|field| field.name.clone()));
+        }
+        known.sort();
+        known.dedup();
+        columns.check(&known)
+    }
+
     fn record(&mut self, next: &Next<'_>) {
         let Next { record, info, .. } = next;
         self.tasks.take(record);
-        self.kernel.take(record);
-        match &mut self.form {
-            Form::Folded(folded) => folded.take(record),
-            // All that a header says is known by the first record of the kernel's own.
-            Form::Json(json) if record.is_kernels() => json.begin(info, &mut self.catalogue, &mut self.out),
-            _ => {}
+        self.names.take(record, info);
+        // All that a header says is known by the first record of the kernel's own.
+        if let Form::Json(json) = &mut self.form
+            && record.is_kernels()
+        {
+            json.begin(info, &mut self.catalogue, &mut self.out);
         }
         if let Form::Dump = self.form {
             return dump::record(next, &mut self.out);
@@ -260,30 +280,36 @@ impl Script {
         if !self.window.as_ref().is_none_or(within) || !self.cpus.as_ref().is_none_or(on) {
             return;
         }
-        let Some(read) = sample.read else { return self.show(index, &sample, info) };
+        let Some(read) = sample.read else { return self.show(index, &sample, record.misc, info) };
         // As perf does: one sample for each count that has grown, its period what it has grown by.
         for count in read.iter() {
             let Some(id) = count.id else { continue };
             let last = self.counts.insert(id, count.value).unwrap_or(0);
             let Some(index) = info.events.of_id(id).filter(|_| count.value != last) else { continue };
             sample.period = Some(count.value.wrapping_sub(last));
-            self.show(index, &sample, info);
+            self.show(index, &sample, record.misc, info);
         }
     }
 
     /// Shows a sample as one of an event.
-    fn show(&mut self, index: usize, sample: &Sample<'_>, info: &Info) {
+    fn show(&mut self, index: usize, sample: &Sample<'_>, misc: u16, info: &Info) {
         let Some(event) = self.catalogue.get(info, index) else { return };
         let comm = self.tasks.name(sample.pid.unwrap_or(0));
-        let sampled = Sampled { index, event, sample, comm, info, kernel: &self.kernel };
-        match &mut self.form {
+        let sampled =
+            Sampled { index, event, sample, comm, info, misc, names: &self.names, args: &self.args };
+        let raw = sample.raw.map_or(0, <[u8]>::len);
+        if let Some(why) = event.why_bytes(raw) {
+            self.bytes.entry((index, raw)).or_insert((0, why)).0 += 1;
+        }
+        let whole = match &mut self.form {
             Form::Text(text) => text.sample(&sampled, &mut self.out),
-            Form::Json(json) => self.left_out.malformed += u64::from(!json.sample(&sampled, &mut self.out)),
-            Form::Ctf(ctf) => self.left_out.malformed += u64::from(!ctf.sample(&sampled, &mut self.out)),
+            Form::Json(json) => json.sample(&sampled, &mut self.out),
+            Form::Ctf(ctf) => ctf.sample(&sampled, &mut self.out),
             Form::Csv(csv) => csv.sample(&sampled, &mut self.out),
             Form::Folded(folded) => folded.sample(&sampled),
-            Form::Dump => {}
-        }
+            Form::Dump => true,
+        };
+        self.left_out.malformed += u64::from(!whole);
     }
 
     /// A loss, at its place.
@@ -300,6 +326,7 @@ impl Script {
                 return json.lost(cpu, lost, next.time, &mut self.out);
             }
             Form::Ctf(ctf) => return ctf.lost(cpu, lost, next.time, &mut self.out),
+            Form::Folded(folded) => return folded.lost(lost),
             _ => {}
         }
         if !self.show_lost {
@@ -340,6 +367,12 @@ impl Script {
         if malformed > 0 {
             say(&format!("note: {malformed} samples are not what their events say: they are left out"));
         }
+        let mut bytes: Vec<_> = self.bytes.iter().collect();
+        bytes.sort();
+        for ((index, _), (count, why)) in bytes {
+            let event = records.info().events.get(*index).map(|event| records.info().name_of(event));
+            say(&format!("note: {count} samples of {} are shown as bytes: {why}", event.unwrap_or_default()));
+        }
         if let Form::Ctf(ctf) = &self.form
             && ctf.moved() > 0
         {
@@ -359,44 +392,11 @@ impl Script {
     }
 }
 
-/// Appends bytes without what could steer a terminal; all else, a backslash too, stays as it is.
-fn escape(text: &[u8], out: &mut Vec<u8>) {
-    match is_plain(text) {
-        true => out.extend_from_slice(text),
-        false => escape_hostile(text, out),
+/// What shows these columns of an event.
+fn shown(columns: Vec<sink::text::Column>, symbols: Option<Symbols>) -> sink::text::Text {
+    let text = sink::text::Text::new(sink::text::Options { columns, ..sink::text::Options::default() });
+    match symbols {
+        Some(symbols) => text.with_symbols(symbols),
+        None => text,
     }
-}
-
-/// The same of what was appended behind `start`.
-fn escape_behind(start: usize, out: &mut Vec<u8>) {
-    if !is_plain(&out[start..]) {
-        let text = out.split_off(start);
-        escape_hostile(&text, out);
-    }
-}
-
-/// Whether all is printable ASCII: no byte ends the search, so that many are looked at at once.
-fn is_plain(text: &[u8]) -> bool {
-    !text.iter().fold(false, |odd, b| odd | !matches!(b, b' '..=b'~'))
-}
-
-#[cold]
-fn escape_hostile(text: &[u8], out: &mut Vec<u8>) {
-    for chunk in text.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            let mut utf8 = [0; 4];
-            let utf8 = c.encode_utf8(&mut utf8).as_bytes();
-            if c.is_control() {
-                utf8.iter().for_each(|b| hex(*b, out));
-            } else {
-                out.extend_from_slice(utf8);
-            }
-        }
-        chunk.invalid().iter().for_each(|b| hex(*b, out));
-    }
-}
-
-fn hex(byte: u8, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"\\x");
-    hex_byte(byte, out);
 }

@@ -2,60 +2,26 @@
 
 use std::io::Write as _;
 
-use tracer::{Error, Result};
+use tracer::sink::{Encode as _, text};
 
-use super::{Sampled, escape, escape_behind};
-
-/// A column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Column {
-    Comm,
-    Pid,
-    Tid,
-    Cpu,
-    Time,
-    Period,
-    Event,
-    Ip,
-    Addr,
-    Trace,
-}
-
-/// All of them, in the order in which a line has them.
-const ALL: [(&str, Column); 10] = [
-    ("comm", Column::Comm),
-    ("pid", Column::Pid),
-    ("tid", Column::Tid),
-    ("cpu", Column::Cpu),
-    ("time", Column::Time),
-    ("period", Column::Period),
-    ("event", Column::Event),
-    ("addr", Column::Addr),
-    ("ip", Column::Ip),
-    ("trace", Column::Trace),
-];
-
-/// The columns that a list names, in the order in which a line has them; without one, those that tell most.
-pub fn columns(list: &[String]) -> Result<Vec<(&'static str, Column)>> {
-    let usual = ["comm", "pid", "tid", "cpu", "time", "event", "trace"];
-    if let Some(other) = list.iter().find(|name| !ALL.iter().any(|(known, _)| known == name)) {
-        let known: Vec<&str> = ALL.iter().map(|(name, _)| *name).collect();
-        return Err(Error::usage(format!("--fields: there is no column '{other}'"))
-            .with_help(format!("columns: {}", known.join(", "))));
-    }
-    let asked =
-        |name: &str| if list.is_empty() { usual.contains(&name) } else { list.iter().any(|l| l == name) };
-    Ok(ALL.into_iter().filter(|(name, _)| asked(name)).collect())
-}
+use super::{
+    Sampled, chain,
+    columns::{Column, Columns},
+    escape::{escape, escape_behind},
+};
 
 /// The text form.
 pub struct Text {
-    /// A bit for each column that a line has.
-    columns: u32,
+    columns: Columns,
+    /// The same for events with call chains.
+    chained: Columns,
     /// What the last line began with, up to the second's fraction, and of what: most begin as the one before.
     begin: Vec<u8>,
     of: Option<Beginning>,
     comm: Vec<u8>,
+    /// What shows the fields that are asked for.
+    fields: text::Text,
+    scratch: Vec<u8>,
 }
 
 /// What a line's beginning shows, apart from the task's name.
@@ -65,72 +31,91 @@ struct Beginning {
     pid: Option<u32>,
     cpu: Option<u32>,
     seconds: Option<u64>,
+    chained: bool,
 }
 
 impl Text {
-    pub fn new(columns: Vec<(&'static str, Column)>) -> Text {
-        let columns = columns.into_iter().fold(0, |all, (_, column)| all | 1 << column as u32);
-        Text { columns, begin: Vec::new(), of: None, comm: Vec::new() }
+    /// Lines of these columns; `fields` shows those of events.
+    pub fn new(columns: Columns, fields: text::Text) -> Text {
+        let chained = columns.with_chains();
+        Text { chained, columns, begin: Vec::new(), of: None, comm: Vec::new(), fields, scratch: Vec::new() }
     }
 
-    #[inline]
-    fn has(&self, column: Column) -> bool {
-        self.columns & 1 << column as u32 != 0
-    }
-
-    /// Appends the line of a sample. What its event does not carry is left out.
-    pub fn sample(&mut self, sampled: &Sampled<'_>, out: &mut Vec<u8>) {
+    /// Appends the line of a sample, and one for each frame of its call chain. What its event does not carry is left
+    /// out. False where its raw bytes are too few for the fields that are asked for.
+    pub fn sample(&mut self, sampled: &Sampled<'_>, out: &mut Vec<u8>) -> bool {
         let sample = sampled.sample;
-        let time = sample.time.filter(|_| self.has(Column::Time));
+        let has_chain = sampled.event.has_chain();
+        let columns = if has_chain { &self.chained } else { &self.columns };
+        // Beneath the line, where the addresses of the chain are.
+        let chained = has_chain && columns.has(Column::Ip);
+        let time = sample.time.filter(|_| columns.has(Column::Time));
         let (seconds, nanos) = match time {
             Some(time) => (Some(time / 1_000_000_000), (time % 1_000_000_000) as u32),
             None => (None, 0),
         };
-        let of = Beginning { tgid: sample.tgid, pid: sample.pid, cpu: sample.cpu, seconds };
+        let of = Beginning { tgid: sample.tgid, pid: sample.pid, cpu: sample.cpu, seconds, chained };
         if self.of.as_ref() != Some(&of) || self.comm != sampled.comm {
             self.begin(&of, sampled.comm);
             self.of = Some(of);
         }
+        let columns = if has_chain { &self.chained } else { &self.columns };
         out.extend_from_slice(&self.begin);
         if time.is_some() {
             out.extend_from_slice(&fraction(nanos));
         }
-        if self.has(Column::Period) {
+        if columns.has(Column::Period) {
             number(sample.period.unwrap_or(sampled.event.attr.period), 10, b' ', out);
             out.push(b' ');
         }
-        if self.has(Column::Event) {
+        if columns.has(Column::Event) {
             out.extend_from_slice(&sampled.event.column);
         }
-        if let Some(addr) = sample.addr.filter(|_| self.has(Column::Addr)) {
-            let _ = write!(out, "{addr:16x} ");
+        let mut whole = true;
+        if columns.has(Column::Fields) {
+            match sampled.shape().event(sampled, 0, &mut self.scratch) {
+                Some(event) => {
+                    self.fields.event(&event, out);
+                    // The line goes on.
+                    out.pop();
+                }
+                None => whole = false,
+            }
         }
-        if let Some(ip) = sample.ip.filter(|_| self.has(Column::Ip)) {
-            let _ = write!(out, "{ip:16x} ");
-        }
-        if self.has(Column::Trace) {
+        if columns.has(Column::Trace) {
             let start = out.len();
-            sampled.trace(out);
+            if columns.has(Column::Fields) {
+                out.push(b' ');
+            }
+            sampled.trace(&mut self.scratch, out);
             escape_behind(start, out);
         }
+        if let Some(addr) = sample.addr.filter(|_| columns.has(Column::Addr)) {
+            let _ = write!(out, "{addr:16x}");
+        }
+        if columns.has(Column::Ip) {
+            chain::append(sampled, columns, out);
+        }
         out.push(b'\n');
+        whole
     }
 
     #[cold]
     fn begin(&mut self, of: &Beginning, comm: &[u8]) {
         let mut out = std::mem::take(&mut self.begin);
         out.clear();
-        if self.has(Column::Comm) {
-            right(comm, 16, &mut out);
+        let has = |column| self.columns.has(column);
+        if has(Column::Comm) {
+            right(comm, if of.chained { 0 } else { 16 }, &mut out);
             out.push(b' ');
         }
-        let id = |id: Option<u32>, column| id.filter(|_| self.has(column)).map(|id| id as i32);
+        let id = |id: Option<u32>, column| id.filter(|_| has(column)).map(|id| id as i32);
         let _ = match (id(of.tgid, Column::Pid), id(of.pid, Column::Tid)) {
             (Some(pid), Some(tid)) => write!(out, "{pid:5}/{tid:<5} "),
             (Some(id), None) | (None, Some(id)) => write!(out, "{id:5} "),
             _ => Ok(()),
         };
-        if let Some(cpu) = of.cpu.filter(|_| self.has(Column::Cpu)) {
+        if let Some(cpu) = of.cpu.filter(|_| has(Column::Cpu)) {
             let _ = write!(out, "[{:03}] ", cpu as i32);
         }
         if let Some(seconds) = of.seconds {
@@ -200,13 +185,5 @@ mod tests {
         {
             assert_eq!(&fraction(nanos), told);
         }
-    }
-
-    #[test]
-    fn columns_come_in_the_order_of_a_line() {
-        let list = ["time".to_owned(), "comm".to_owned()];
-        assert_eq!(columns(&list).unwrap(), [("comm", Column::Comm), ("time", Column::Time)]);
-        assert_eq!(columns(&[]).unwrap().len(), 7);
-        assert!(columns(&["colour".to_owned()]).unwrap_err().to_string().contains("colour"));
     }
 }

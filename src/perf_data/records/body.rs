@@ -79,13 +79,13 @@ pub enum Body<'a> {
 
 impl<'a> Body<'a> {
     /// Reads the body of a record; `None` where it is not what its kind has. `attr` is what its event was opened
-    /// with: READ records are read by it.
+    /// with: READ records are read by it, and MMAP2 if it is there.
     pub fn parse(record: &Record<'a>, attr: Option<&Attr>) -> Option<Body<'a>> {
         let (body, endian) = (record.body, record.endian);
         let mut f = record.fields();
         Some(match record.kind {
             kind::MMAP => Body::Mmap(Mmap::parse(body, endian)?),
-            kind::MMAP2 => Body::Mmap2(Mmap2::parse(record.misc, body, endian)?),
+            kind::MMAP2 => Body::Mmap2(Mmap2::of(record, attr)?),
             kind::COMM => Body::Comm(Comm::parse(body, endian)?),
             kind::FORK => Body::Fork(Task::parse(body, endian)?),
             kind::EXIT => Body::Exit(Task::parse(body, endian)?),

@@ -1,6 +1,6 @@
-//! Bodies of the kernel's records that a recorder hands on as they are: parsed only.
+//! Bodies of the kernel's records that a recorder hands on as they are: parsed only, but for KSYMBOL.
 
-use super::Text;
+use super::{Text, put_string};
 use crate::perf_data::{
     Attr, Endian, Fields,
     read::{Counts, Words},
@@ -154,10 +154,23 @@ impl Namespaces {
 }
 
 impl<'a> Ksymbol<'a> {
-    pub(super) fn parse(body: &'a [u8], endian: Endian) -> Option<Ksymbol<'a>> {
+    /// Reads the body.
+    pub fn parse(body: &'a [u8], endian: Endian) -> Option<Ksymbol<'a>> {
         let mut f = Fields::new(body, endian);
         let (addr, len, kind, flags) = (f.u64()?, f.u32()?, f.u16()?, f.u16()?);
         Some(Ksymbol { addr, len, kind, flags, name: Text(f.c_string()) })
+    }
+
+    /// [`Ksymbol::kind`] of BPF programs.
+    pub const BPF: u16 = 1;
+
+    /// Appends the body, without the trailer.
+    pub fn write(&self, endian: Endian, out: &mut Vec<u8>) {
+        endian.put_u64(out, self.addr);
+        endian.put_u32(out, self.len);
+        endian.put_u16(out, self.kind);
+        endian.put_u16(out, self.flags);
+        put_string(self.name.0, out);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Text, misc, put_string};
-use crate::perf_data::{Endian, Fields};
+use crate::perf_data::{Attr, Endian, Fields, attr::flag, read::Record};
 
 /// `PERF_RECORD_MMAP`. The kernel's own text is told by one of process -1.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub enum MapId {
         /// The inode's generation.
         generation: u64,
     },
-    /// Its build id, where `misc` has [`misc::MMAP_BUILD_ID`].
+    /// Its build id, where `misc` has [`misc::MMAP_BUILD_ID`], and has it by right.
     BuildId {
         /// How many bytes of it count: at most 20.
         size: u8,
@@ -99,15 +99,35 @@ impl<'a> Mmap<'a> {
 }
 
 impl<'a> Mmap2<'a> {
-    /// Reads the body of a record with this `misc`.
+    /// Reads the record, whose event has this attr.
+    ///
+    /// Where two events have the same mapping told to them and one asked for build ids, the kernel sets
+    /// [`misc::MMAP_BUILD_ID`] for the other too, and gives it the inode (`perf_event_mmap_output()`, which sets the
+    /// bit in what all events share). perf 6.1 ends on such a record if the device's number, taken for a size, is
+    /// above 20.
+    pub fn of(record: &Record<'a>, attr: Option<&Attr>) -> Option<Mmap2<'a>> {
+        let map = Mmap2::parse(record.misc, record.body, record.endian)?;
+        let asked = attr.is_none_or(|attr| attr.flags & flag::BUILD_ID != 0);
+        match map.id {
+            // Of 16 and more it is one for sure, whoever put it in: no disk has such a number.
+            MapId::BuildId { size: ..16, .. } if !asked => {
+                Mmap2::parse(record.misc & !misc::MMAP_BUILD_ID, record.body, record.endian)
+            }
+            _ => Some(map),
+        }
+    }
+
+    /// Reads the body of a record with this `misc`; a build id only where there can be one.
     pub fn parse(misc: u16, body: &'a [u8], endian: Endian) -> Option<Mmap2<'a>> {
         let mut f = Fields::new(body, endian);
         let map = Mmap::head(&mut f)?;
-        let id = if misc & misc::MMAP_BUILD_ID != 0 {
-            let [size, ..] = f.array::<4>()?;
-            MapId::BuildId { size: size.min(20), id: f.array()? }
-        } else {
-            MapId::Inode { maj: f.u32()?, min: f.u32()?, ino: f.u64()?, generation: f.u64()? }
+        let mut sized = f;
+        let id = match sized.array::<4>()? {
+            [size @ 1..=20, 0, 0, 0] if misc & misc::MMAP_BUILD_ID != 0 => {
+                f = sized;
+                MapId::BuildId { size, id: f.array()? }
+            }
+            _ => MapId::Inode { maj: f.u32()?, min: f.u32()?, ino: f.u64()?, generation: f.u64()? },
         };
         let (prot, flags) = (f.u32()?, f.u32()?);
         Some(Mmap2 { map: Mmap { file: f.c_string(), ..map }, id, prot, flags })

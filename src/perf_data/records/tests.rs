@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    perf_data::{Attr, kind},
+    perf_data::{Attr, attr::flag, kind, read},
     record::{Body, Header, Record, SampleFormat, SampleId, sample_type},
 };
 
@@ -52,6 +52,45 @@ fn mappings() {
             assert_eq!(Mmap2::parse(map.misc(), &out, endian), Some(map));
             assert!((0..64).all(|len| Mmap2::parse(map.misc(), &out[..len], endian).is_none()));
         }
+    }
+}
+
+/// The kernel's mark of a build id on a record that has none, as on a virtio disk, and disks of other kinds.
+#[test]
+fn an_inode_marked_as_a_build_id() {
+    let map = Mmap { pid: 1, tid: 1, addr: 0x1000, len: 4096, pgoff: 0, file: b"/usr/bin/dash" };
+    let asked = Attr { flags: flag::BUILD_ID, ..Attr::default() };
+    let of = |id, endian, attr: Option<&Attr>| {
+        let map = Mmap2 { map, id, prot: 5, flags: 2 };
+        let body = bytes(|out| map.write(endian, out));
+        let record = read::Record {
+            offset: 0,
+            part: 0,
+            kind: kind::MMAP2,
+            misc: misc::MMAP_BUILD_ID | 2,
+            size: body.len() as u16 + 8,
+            body: &body,
+            payload: &[],
+            endian,
+        };
+        Mmap2::of(&record, attr).map(|map| map.id)
+    };
+    for endian in ORDERS {
+        for maj in [254, 259, 0] {
+            let inode = MapId::Inode { maj, min: 0, ino: 247_030, generation: 0 };
+            assert_eq!(of(inode, endian, Some(&Attr::default())), Some(inode), "{maj}");
+            assert_eq!(of(inode, endian, Some(&asked)), Some(inode), "{maj}");
+        }
+        // A SCSI disk's number could be a size; then only the event tells.
+        let scsi = MapId::Inode { maj: 8, min: 1, ino: 247_030, generation: 0 };
+        assert_eq!(of(scsi, endian, Some(&Attr::default())), Some(scsi));
+        let mut id = [0; 20];
+        id[..8].copy_from_slice(&[7; 8]);
+        let short = MapId::BuildId { size: 8, id };
+        assert_eq!((of(short, endian, Some(&asked)), of(short, endian, None)), (Some(short), Some(short)));
+        // What `perf inject` put in has no event that asked for it.
+        let whole = MapId::BuildId { size: 20, id: [7; 20] };
+        assert_eq!(of(whole, endian, Some(&Attr::default())), Some(whole));
     }
 }
 

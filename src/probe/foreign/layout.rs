@@ -24,6 +24,9 @@ const CHAIN: usize = 64;
 /// Arrays of more elements than these, that are no numbers, are shown as bytes.
 const ELEMENTS: usize = 16;
 
+/// The most members and elements that are looked at for one struct: some may add no field.
+const STEPS: usize = 1 << 14;
+
 /// Whether every chain of typedefs, modifiers and pointers ends: whoever follows one does not ask.
 pub fn ends(btf: &Btf<'_>) -> bool {
     let all = btf.type_by_kind::<BtfType<'_>>();
@@ -42,7 +45,7 @@ fn link<'a>(ty: &BtfType<'a>) -> Option<BtfType<'a>> {
 ///
 /// Why it cannot be shown: too many members, or more within each other than any program has.
 pub fn fields(btf: &Btf<'_>, of: &Struct<'_>) -> Result<Vec<Field>, String> {
-    let mut walk = Walk { btf, fields: Vec::new() };
+    let mut walk = Walk { btf, fields: Vec::new(), steps: STEPS };
     let whole = Composite::try_from(**of).map_err(|_| "it is no struct")?;
     walk.members("", 0, &whole, DEPTH)?;
     Ok(walk.fields)
@@ -51,9 +54,15 @@ pub fn fields(btf: &Btf<'_>, of: &Struct<'_>) -> Result<Vec<Field>, String> {
 struct Walk<'b, 'a> {
     btf: &'b Btf<'a>,
     fields: Vec<Field>,
+    steps: usize,
 }
 
 impl<'b> Walk<'b, '_> {
+    fn step(&mut self) -> Result<(), String> {
+        self.steps = self.steps.checked_sub(1).ok_or("it has no end of members")?;
+        Ok(())
+    }
+
     fn push(
         &mut self,
         name: &str,
@@ -73,6 +82,7 @@ impl<'b> Walk<'b, '_> {
     fn members(&mut self, path: &str, bit: usize, of: &Composite<'b>, depth: usize) -> Result<(), String> {
         let depth = depth.checked_sub(1).ok_or("its members lie too deep within each other")?;
         for member in of.iter() {
+            self.step()?;
             let name = member.name.map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
             let name = match (path, &*name) {
                 ("", name) => name.to_owned(),
@@ -167,8 +177,10 @@ impl<'b> Walk<'b, '_> {
         if show.is_some() || count > ELEMENTS || size == 1 {
             return self.inline(name, type_name, show.unwrap_or_default(), at, whole);
         }
-        (0..count)
-            .try_for_each(|i| self.value(&format!("{name}[{i}]"), at + i * size, element.type_id(), depth))
+        (0..count).try_for_each(|i| {
+            self.step()?;
+            self.value(&format!("{name}[{i}]"), at + i * size, element.type_id(), depth)
+        })
     }
 }
 

@@ -198,8 +198,16 @@ impl Probes {
             for (name, tracepoint) in FOLLOWERS {
                 self.followers.extend(self.follower(name, tracepoint)?);
             }
+            self.forget_gone();
         }
         Ok(())
+    }
+
+    /// Forgets tasks that ended while the program that forgets them was not attached.
+    fn forget_gone(&self) {
+        if let Some(targets) = self.base.maps().find(|map| map.name() == "targets") {
+            Filter::forget_gone(&targets);
+        }
     }
 
     fn follower(&self, name: &str, tracepoint: &str) -> Result<Option<Link>> {
@@ -226,6 +234,7 @@ impl Probes {
             // Old kernels take a program once.
             self.followers.pop();
             self.followers.extend(self.follower(name, tracepoint)?);
+            self.forget_gone();
         }
         Ok(())
     }

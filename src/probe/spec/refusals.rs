@@ -30,7 +30,7 @@ fn refusals_point_at_the_character() {
     let mut wrong = String::new();
     for (marked, words) in [
         // Providers and targets.
-        ("‸", "missing"),
+        ("‸", "an empty spec"),
         ("s:‸", "missing"),
         ("k:‸/pid == 1/", "missing"),
         ("‸x:write", "'x' is no provider"),

@@ -169,3 +169,13 @@ fn hostile_texts_and_records_end_soon() {
     }
     assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
 }
+
+/// perf 6.1 takes `a & (b | c)` for `(a & b) | c`, here and in kmem:mm_page_alloc_extfrag. What the kernel means is shown.
+#[test]
+fn parentheses_bind() {
+    let timer = "\"flags=%s\", __print_flags(REC->fd & (0x00040000 | 0x00080000 | 0x00100000 | 0x00200000), \"|\", \
+                 { 0x00040000, \"M\" }, { 0x00080000, \"D\" }, { 0x00100000, \"P\" }, { 0x00200000, \"I\" })";
+    assert_eq!(shown(timer), "flags=M|D|P|I");
+    assert_eq!(shown(&timer.replace("REC->fd", "(REC->fd & ~0x00340000)")), "flags=D");
+    assert_eq!(shown("\"%d\", 3 < (9 < 10 ? 2 : 10)"), "0");
+}

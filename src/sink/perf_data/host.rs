@@ -13,6 +13,7 @@ use crate::perf_data::{
     feature::{BuildId, CacheLevel, CpuTopology, Cpus, MemTopology, NumaNode, id},
     records::{Mmap, misc},
 };
+use crate::symbol;
 
 const CPUS: &str = "/sys/devices/system/cpu";
 const NODES: &str = "/sys/devices/system/node";
@@ -181,22 +182,10 @@ fn mem_topology() -> Option<MemTopology> {
     Some(MemTopology { block, nodes }).filter(|topology| !topology.nodes.is_empty())
 }
 
-/// What the running kernel is known by, from its ELF notes.
+/// What the running kernel is known by.
 fn kernel_build_id() -> Option<BuildId> {
-    const GNU_BUILD_ID: u32 = 3;
-    let notes = fs::read("/sys/kernel/notes").ok()?;
-    let mut rest = &notes[..];
-    loop {
-        let word = |at: usize| rest.get(at..at + 4).and_then(|b| b.try_into().ok()).map(u32::from_ne_bytes);
-        let (name, desc, kind) = (word(0)? as usize, word(4)? as usize, word(8)?);
-        let desc_at = 12 + name.next_multiple_of(4);
-        let id = rest.get(desc_at..desc_at.checked_add(desc)?)?;
-        if kind == GNU_BUILD_ID && rest.get(12..12 + name)? == b"GNU\0" {
-            let file = b"[kernel.kallsyms]".to_vec();
-            return Some(BuildId { misc: misc::KERNEL | BuildId::SIZED, pid: -1, id: id.to_vec(), file });
-        }
-        rest = rest.get(desc_at + desc.next_multiple_of(4)..)?;
-    }
+    let (id, file) = (symbol::kernel_build_id()?, b"[kernel.kallsyms]".to_vec());
+    Some(BuildId { misc: misc::KERNEL | BuildId::SIZED, pid: -1, id, file })
 }
 
 /// Tells where the kernel lies, and its `modules`, as far as we may know.

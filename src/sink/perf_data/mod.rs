@@ -33,7 +33,8 @@ use std::{
 };
 
 #[cfg(feature = "probe")]
-pub use self::programs::features_of;
+pub use self::programs::{features_of, symbols_of};
+pub use self::recording::boot_of;
 pub use self::snapshots::{Held, Snapshots};
 use self::{files::Files, recording::Recording};
 use super::{Counts, Header, Note, OnFull, Outlet, Sink, StreamSink, Transform, outlet};
@@ -58,6 +59,19 @@ pub struct Options {
     pub command_line: Vec<Vec<u8>>,
     /// What else the header is to say, such as of our programs.
     pub features: Vec<Feature>,
+    /// Where our programs lie, so that their frames have names.
+    pub symbols: Vec<Symbol>,
+}
+
+/// Where a function of a program lies in the kernel, and its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// Its address.
+    pub address: u64,
+    /// Its bytes.
+    pub len: u32,
+    /// As `/proc/kallsyms` has it.
+    pub name: String,
 }
 
 /// Batches of 64 KiB that wait for the disk.

@@ -1,8 +1,10 @@
 //! Our own programs as features say them: `struct bpf_prog_info` with its arrays, as perf lays them out.
 
+use super::Symbol;
 use crate::{
     perf_data::{Endian, Feature, feature::BpfProgram},
     probe::ProgramFacts,
+    schema::btf::Btf,
 };
 
 const ENDIAN: Endian = Endian::NATIVE;
@@ -29,6 +31,29 @@ pub fn features_of(programs: &[ProgramFacts], types: &[(u32, Vec<u8>)]) -> Vec<F
         all.push(Feature::BpfBtf(types.to_vec()));
     }
     all
+}
+
+/// The functions of programs, as far as it may be known where they lie.
+pub fn symbols_of(programs: &[ProgramFacts], types: &[(u32, Vec<u8>)]) -> Vec<Symbol> {
+    programs.iter().flat_map(|of| symbols(of, types)).collect()
+}
+
+fn symbols(of: &ProgramFacts, types: &[(u32, Vec<u8>)]) -> Vec<Symbol> {
+    let bytes = types.iter().find(|(id, _)| *id == of.types).map(|(_, bytes)| bytes);
+    let btf = bytes.and_then(|bytes| Btf::parse(bytes));
+    let own = String::from_utf8_lossy(&of.name);
+    let one = |(i, (address, len)): (usize, (&u64, &u32))| {
+        let tag: String = of.tags.get(i)?.iter().map(|b| format!("{b:02x}")).collect();
+        let named = btf.as_ref().zip(of.functions.get(i)).map_or("", |(btf, [_, id])| btf.name(*id));
+        // `bpf_get_prog_name`, kernel/bpf/core.c: without types the program's own name.
+        let name = if named.is_empty() { &*own } else { named };
+        (*address != 0).then(|| Symbol {
+            address: *address,
+            len: *len,
+            name: format!("bpf_prog_{tag}_{name}"),
+        })
+    };
+    of.addresses.iter().zip(&of.lens).enumerate().filter_map(one).collect()
 }
 
 /// The arrays of a program as they are put together.
@@ -125,6 +150,12 @@ mod tests {
             verified: 99,
             ..ProgramFacts::default()
         };
+        let symbol = Symbol {
+            address: 0xffff_ffff_c000_0000,
+            len: 5,
+            name: "bpf_prog_0909090909090909_a_name_that_is_too_long".into(),
+        };
+        assert_eq!(symbols_of(std::slice::from_ref(&of), &[]), [symbol]);
         let BpfProgram { arrays, info, data } = program(&of);
         let u32_at = |at: usize| u32::from_ne_bytes(info[at..at + 4].try_into().unwrap());
         let u64_at = |at: usize| u64::from_ne_bytes(info[at..at + 8].try_into().unwrap()) as usize;

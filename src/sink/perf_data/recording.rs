@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Options, host, rounds::Rounds, tasks::Tasks};
+use super::{Options, Symbol, host, rounds::Rounds, tasks::Tasks};
 use crate::{
     event::{Carries, Event, Gap, NO_CPU},
     ledger::Report,
@@ -10,7 +10,7 @@ use crate::{
         Attr, Endian, Feature, TracingData,
         feature::{ClockData, EventDesc, id},
         flag, kind,
-        records::{self, IdEntry, IdIndex, Lost, SampleHead, misc, put_trailer},
+        records::{self, IdEntry, IdIndex, Ksymbol, Lost, SampleHead, Text, misc, put_trailer},
         write::{Compressor, Layout, Opening},
     },
     record::{Record, SampleId, sample_type},
@@ -28,6 +28,8 @@ const HEAD: usize = records::HEADER + SampleHead::SIZE;
 /// What callchains say before addresses of the kernel, and of the process (`PERF_CONTEXT_*`).
 const CONTEXT_KERNEL: u64 = -128i64 as u64;
 const CONTEXT_USER: u64 = -512i64 as u64;
+/// What stands between the version and the id of the boot.
+const BOOT: &str = ", boot ";
 /// CLOCK_MONOTONIC, as attributes name it.
 const MONOTONIC: i32 = 1;
 /// Side-band records end as ours do: the fields that trailers have are the same.
@@ -44,6 +46,7 @@ pub struct Recording {
     compress: Option<i32>,
     /// What else is said of the host and its programs.
     features: Vec<Feature>,
+    symbols: Vec<Symbol>,
     /// The type of an event is this and its probe's number.
     types: u16,
     /// Of each kind of event, whether it opens with our own head.
@@ -73,6 +76,7 @@ impl Recording {
             command_line: options.command_line.clone(),
             compress: options.compress,
             features: options.features.clone(),
+            symbols: options.symbols.clone(),
             types: TYPES,
             headed: Vec::new(),
             sample_type: SampleHead::SAMPLE_TYPE,
@@ -112,7 +116,7 @@ impl Recording {
             Feature::TracingData(Box::new(TracingData::of(ENDIAN, vec![(b"tracer".to_vec(), formats)]))),
             Feature::Text(id::HOSTNAME, header.host.into()),
             Feature::Text(id::OSRELEASE, header.release.into()),
-            Feature::Text(id::VERSION, format!("tracer {}", env!("CARGO_PKG_VERSION")).into()),
+            Feature::Text(id::VERSION, version(header.boot_id).into()),
             Feature::ClockResolution(1),
             Feature::ClockData(ClockData {
                 clockid: MONOTONIC as u32,
@@ -153,6 +157,18 @@ impl Recording {
     }
 }
 
+/// The recorder's version, and which boot it was: no feature of perf's has a place for that, and on one that perf does
+/// not know `perf inject` ends.
+fn version(boot_id: &str) -> String {
+    let version = concat!("tracer ", env!("CARGO_PKG_VERSION"));
+    if boot_id.is_empty() { version.to_owned() } else { format!("{version}{BOOT}{boot_id}") }
+}
+
+/// The boot that a recording's `VERSION` tells of, where it is one of ours.
+pub fn boot_of(version: &str) -> Option<&str> {
+    version.strip_prefix("tracer ")?.split_once(BOOT).map(|(_, boot_id)| boot_id)
+}
+
 /// A name that no other event has.
 fn unused(name: String, taken: &[String]) -> String {
     let others = (2..).map(|n| format!("{name}_{n}"));
@@ -191,6 +207,13 @@ impl Encode for Recording {
                 put_trailer(self.sample_type, &id, ENDIAN, out);
             });
         });
+        if stacks(false) {
+            for symbol in &self.symbols {
+                let (addr, len, name) = (symbol.address, symbol.len, Text(symbol.name.as_bytes()));
+                let symbol = Ksymbol { addr, len, kind: Ksymbol::BPF, flags: 0, name };
+                self.put(kind::KSYMBOL, &SampleId::default(), out, |out| symbol.write(ENDIAN, out));
+            }
+        }
     }
 
     #[inline]

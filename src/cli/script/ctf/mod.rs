@@ -13,7 +13,7 @@ use tracer::{
 
 use super::{
     Sampled,
-    events::Catalogue,
+    events::{Catalogue, Known},
     samples::{Shape, clock},
 };
 use tsdl::{Class, Type};
@@ -26,18 +26,13 @@ const LOST: u32 = 0;
 /// The CTF form.
 #[derive(Default)]
 pub struct Ctf {
-    /// By event, how it is written.
-    events: Vec<Option<Written>>,
+    /// By event and shape, how it is written.
+    events: Vec<Option<Vec<Class>>>,
     scratch: Vec<u8>,
     begun: bool,
     /// The time of the last: a stream's never go back.
     last: u64,
     moved: u64,
-}
-
-struct Written {
-    shape: Shape,
-    class: Class,
 }
 
 impl Ctf {
@@ -53,22 +48,19 @@ impl Ctf {
         if self.events.len() <= sampled.index {
             self.events.resize_with(sampled.index + 1, || None);
         }
-        let Written { shape, class } = self.events[sampled.index].get_or_insert_with(|| {
-            let shape = Shape::new(sampled.event);
-            let class = class(&sampled.event.name, &shape);
-            Written { shape, class }
-        });
-        let Some(event) = shape.event(sampled, 0, &mut self.scratch) else { return false };
+        let classes = self.events[sampled.index].get_or_insert_with(|| classes(sampled.event));
+        let which = sampled.which();
+        let Some(event) = sampled.shape().event(sampled, 0, &mut self.scratch) else { return false };
         let sample = &sampled.sample;
         let time = sample.time.unwrap_or(self.last);
         self.moved += u64::from(time < self.last);
         self.last = time.max(self.last);
-        head(sampled.index as u32 + 1, self.last, sample.cpu, out);
+        head(number(sampled.index, which), self.last, sample.cpu, out);
         for id in [sample.tgid, sample.pid] {
             out.extend_from_slice(&id.map_or(-1, |id| id as i32).to_ne_bytes());
         }
         string(sampled.comm.iter().copied(), out);
-        body(&event, class, out);
+        body(&event, &classes[which], out);
         true
     }
 
@@ -96,16 +88,14 @@ impl Ctf {
             if event.is_none()
                 && let Some(known) = catalogue.get(info, index)
             {
-                let shape = Shape::new(known);
-                let class = class(&known.name, &shape);
-                *event = Some(Written { shape, class });
+                *event = Some(classes(known));
             }
         }
         let mut text = tsdl::head(info, &clock(info));
         tsdl::class(LOST, &lost(), &mut text);
         for (index, event) in self.events.iter().enumerate() {
-            if let Some(event) = event {
-                tsdl::class(index as u32 + 1, &event.class, &mut text);
+            for (which, class) in event.iter().flatten().enumerate() {
+                tsdl::class(number(index, which), class, &mut text);
             }
         }
         text
@@ -119,6 +109,20 @@ fn lost() -> Class {
         fields: vec![("count".to_owned(), Type::integer(8, false))],
         faults: false,
     }
+}
+
+/// The number of a class: one for each event, and beyond those for its other shapes.
+fn number(index: usize, which: usize) -> u32 {
+    (index as u32 + 1) | (which as u32) << 16
+}
+
+/// What the samples of an event are.
+fn classes(event: &Known) -> Vec<Class> {
+    let name = |shape: &Shape| match event.shapes.len() {
+        1 => event.name.clone(),
+        _ => shape.schema.name.clone(),
+    };
+    event.shapes.iter().map(|shape| class(&name(shape), shape)).collect()
 }
 
 fn class(name: &str, shape: &Shape) -> Class {
