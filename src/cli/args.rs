@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args as Group, Parser, Subcommand, ValueEnum};
 
-use tracer::sink::TimeFormat;
+use tracer::sink::{OnFull, TimeFormat};
 
 use super::{
     attach::Manner,
@@ -215,6 +215,10 @@ pub struct Stream {
     /// In which order events come; but for 'none' they come up to --latency later, and twice that on a quiet machine
     #[arg(long, value_enum, default_value_t = Order::None, env = "TRACER_ORDER")]
     pub order: Order,
+    /// What becomes of events where the output takes no more: block (rings fill up then, and the kernel loses what comes),
+    /// drop-new, or sample=N (one in N is kept in what room is left)
+    #[arg(long, value_name = "RULE", value_parser = units::on_full, default_value = "drop-new", env = "TRACER_ON_FULL")]
+    pub on_full: OnFull,
     /// The columns of text: time, comm, pid, tid, cpu, uid, cgroup, seq, name, args, or fields by name
     #[arg(long, value_name = "LIST", env = "TRACER_FIELDS")]
     pub fields: Option<String>,

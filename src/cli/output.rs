@@ -1,6 +1,12 @@
 //! The sink that the arguments ask for.
 
-use std::{io::IsTerminal, os::fd::AsFd, path::Path, time::Duration};
+use std::{
+    io::IsTerminal,
+    os::fd::AsFd,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tracer::{
     Error, ErrorKind, Result,
@@ -49,7 +55,24 @@ pub fn open(args: &Stream, session: &Session, control: &Control) -> Result<Outpu
         Format::Raw => Box::new(Raw::new()),
         Format::Folded => return Ok(Output::Folded(Box::new(Folded::new(symbols, outlet)))),
     };
-    Ok(Output::Stream(Box::new(StreamSink::new(encode, outlet))))
+    let (stop, until) = (control.clone(), args.duration.and_then(|d| Instant::now().checked_add(d)));
+    let stopping = move || stop.stopping() || until.is_some_and(|until| until <= Instant::now());
+    let sink = StreamSink::new(encode, outlet);
+    let sink = sink.with_on_full(args.on_full, Some(Arc::new(stopping)), session.stop_bound())?;
+    Ok(Output::Stream(Box::new(sink)))
+}
+
+/// Refuses a rule that the output cannot keep, before anything is attached.
+pub fn check_rule(args: &Stream) -> Result<()> {
+    let rule = args.on_full;
+    if args.format == Format::Folded && rule != OnFull::default() {
+        return Err(Error::usage(format!("--on-full {rule}: what -f folded adds up always has room")));
+    }
+    if rule == OnFull::DropOld {
+        let what = "--on-full drop-old: lines that wait to be written are not dropped";
+        return Err(Error::usage(what).with_help("block, drop-new or sample=N"));
+    }
+    Ok(())
 }
 
 /// Looks whether a file can be made there, before anything is attached; what is there stays as it is.

@@ -9,6 +9,7 @@ use super::{args::Read, output, plan, run, say};
 /// Runs it.
 pub fn run(args: &Read) -> Result<ExitCode> {
     let stream = &args.stream;
+    output::check_rule(stream)?;
     let cpus = stream.cpus.as_deref().map(plan::cpu_list).transpose()?;
     let options = session::Options {
         rings: ring::Options { cpus: cpus.clone(), ..plan::rings(&stream.rings, cpus.as_deref())? },

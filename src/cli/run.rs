@@ -27,6 +27,7 @@ use super::{
 
 /// Runs it; the exit code is the return value, but for errors.
 pub fn run(args: &Run) -> Result<ExitCode> {
+    output::check_rule(&args.stream)?;
     args.stream.output.as_deref().map(output::check_place).transpose()?;
     let mut ready = ready(
         &args.probes,

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use tracer::{ring::Wake, sink::TimeFormat};
+use tracer::{
+    ring::Wake,
+    sink::{OnFull, TimeFormat},
+};
 
 /// Bytes: a number with K, M or G (powers of 1024), or none.
 pub fn size(text: &str) -> Result<usize, String> {
@@ -45,10 +48,19 @@ pub fn time(text: &str) -> Result<Duration, String> {
 
 /// How times are shown.
 pub fn shown(text: &str) -> Result<TimeFormat, String> {
-    text.parse().map_err(|e: tracer::Error| match e.help() {
+    text.parse().map_err(with_help)
+}
+
+/// What becomes of events where the output takes no more.
+pub fn on_full(text: &str) -> Result<OnFull, String> {
+    text.parse().map_err(with_help)
+}
+
+fn with_help(e: tracer::Error) -> String {
+    match e.help() {
         Some(help) => format!("{e}: {help}"),
         None => e.to_string(),
-    })
+    }
 }
 
 /// When the kernel is to wake us: so many records, or with a unit so many bytes.

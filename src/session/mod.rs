@@ -343,11 +343,11 @@ impl Session {
         if let Some(report) = &self.report {
             return Ok(report.clone());
         }
-        sink.ending(self.options.stop_bound);
         self.probes.detach();
         self.foreign.detach();
         // Programs that were running when they were detached have ended after this.
         ring::wait_for_programs();
+        sink.ending(self.options.stop_bound);
         self.rings.resume();
         self.drain_out(sink);
         if self.probes.gathers() {

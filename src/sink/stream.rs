@@ -314,7 +314,11 @@ impl<E: Encode> Sink for StreamSink<E> {
     }
 
     fn settle(&mut self, bound: Duration) -> Result<()> {
-        let deadline = Instant::now() + bound;
+        let deadline = match self.on_full {
+            // What it has waited for the last events is of this bound too.
+            OnFull::Block => self.patience.until(bound),
+            _ => Instant::now() + bound,
+        };
         let mut result = Ok(());
         while result.is_ok() && (self.lanes.any_held() || !self.notes.is_empty()) {
             if self.outlet.check().is_err() || !self.outlet.wait_room(deadline) {

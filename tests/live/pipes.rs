@@ -13,6 +13,7 @@ pub const TESTS: &[Test] = &[
     Test::new("pipes::head_takes_three_lines", head_takes_three_lines),
     Test::new("pipes::a_quiet_trace_ends_with_its_reader", a_quiet_trace_ends_with_its_reader),
     Test::new("pipes::a_slow_reader_finds_gaps_in_their_place", a_slow_reader_finds_gaps_in_their_place),
+    Test::new("pipes::a_slow_reader_by_each_rule", a_slow_reader_by_each_rule),
     Test::new("pipes::tee_does_not_feed_itself", tee_does_not_feed_itself),
     Test::new("pipes::nor_do_two_readers_in_a_row", nor_do_two_readers_in_a_row),
     Test::new("pipes::nor_does_a_terminal", nor_does_a_terminal),
@@ -77,6 +78,42 @@ fn a_slow_reader_finds_gaps_in_their_place(ctx: &Context) -> Outcome {
     trace.sound()?;
     let dropped = trace.gaps().filter(|gap| gap.cause == "dropped").count();
     println!("{} events, {dropped} gaps of dropped ones", trace.events().count());
+    Ok(())
+}
+
+/// With `block` nothing of ours is dropped: what comes meanwhile is lost in the rings. With a sample lines go on coming.
+fn a_slow_reader_by_each_rule(ctx: &Context) -> Outcome {
+    let dd = ctx.renamed("dd", "dd-rule")?;
+    let words = ["if=/dev/zero", "of=/dev/null", "bs=1", "count=4000000000", "status=none"];
+    for rule in ["block", "sample=10"] {
+        let (mut reader, writer) = std::io::pipe()?;
+        let load = ctx.job(&dd, words).start()?;
+        let spec = "s:write/comm==\"dd-rule\"/";
+        let words = ["run", "-f", "raw", "-m", "64K", "--on-full", rule, "--duration", "2s", spec];
+        let tracer = ctx.tracer(words).stdout(writer).start()?;
+        let mut part = vec![0; 64 << 10];
+        while reader.read(&mut part)? > 0 {
+            std::thread::sleep(Duration::from_millis(8));
+        }
+        let ran = tracer.finish()?;
+        drop(load);
+        assert_eq!(ran.code(), 0, "{ran}");
+        println!("{rule}: {ran}");
+        let told = ran.stderr.lines().find(|line| line.contains("dropped"));
+        match rule {
+            "block" => {
+                assert!(told.is_none_or(|line| line.contains("dropped 0 (queue full, block)")), "{ran}")
+            }
+            _ => assert!(told.is_none_or(|line| line.contains("(queue full, sample=10)")), "{ran}"),
+        }
+        assert!(ran.stderr.contains("balanced: yes"), "{ran}");
+    }
+    for words in
+        [&["--on-full", "drop-old"][..], &["--on-full", "block", "-f", "folded"], &["--on-full", "some"]]
+    {
+        let ran = ctx.tracer(["run"].iter().chain(words)).run()?;
+        assert_eq!(ran.code(), 2, "{ran}");
+    }
     Ok(())
 }
 

@@ -6,9 +6,20 @@ use crate::sh;
 use anyhow::{Result, bail};
 
 /// What users take alone: rings without libbpf, the grammar, recordings, names, and specs in with events out.
-const COMBINATIONS: [&str; 6] = ["ring", "spec", "perf-data", "symbol", "probe", "probe,perf-data"];
+const COMBINATIONS: [&str; 10] = [
+    "ring",
+    "spec",
+    "perf-data",
+    "symbol",
+    "channel",
+    "tokio",
+    "probe",
+    "probe,channel",
+    "probe,perf-data",
+    "channel,tokio",
+];
 /// What must build for machines that are not here: the rooms that need no C compiler.
-const ELSEWHERE: [&str; 2] = ["ring", "spec"];
+const ELSEWHERE: [&str; 3] = ["ring", "spec", "channel"];
 /// Weakly ordered, and of 32 bits.
 const TARGETS: [&str; 2] = ["aarch64-unknown-linux-gnu", "i686-unknown-linux-gnu"];
 

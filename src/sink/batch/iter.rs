@@ -24,11 +24,6 @@ pub(crate) enum Place {
 }
 
 impl Cursor {
-    /// Past the holes that others have left.
-    pub fn own(batch: &Batch) -> Cursor {
-        Cursor { evicted: batch.evicted.get().map_or(0, Vec::len), ..Cursor::default() }
-    }
-
     /// From the beginning, the holes that others have left included.
     pub fn new(batch: &Batch) -> Cursor {
         batch.evicted();

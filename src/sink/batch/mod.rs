@@ -166,11 +166,6 @@ impl Batch {
         })
     }
 
-    /// All but the holes of others.
-    fn told(&self) -> Iter<'_> {
-        Iter { batch: self, cursor: Cursor::own(self) }
-    }
-
     /// The event at this place among the events.
     pub fn event(&self, at: usize) -> Option<Event<'_>> {
         self.contents.heads.get(at).map(|head| self.lend(head))
