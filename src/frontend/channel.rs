@@ -2,7 +2,7 @@
 //! more where the session was prepared with several readers ([`Options::reader_threads`](crate::session::Options)).
 //!
 //! What becomes of events when nobody takes them fast enough is [`Options::on_full`]'s to say. Unless it is
-//! [`OnFull::Block`](crate::sink::OnFull::Block), the reader never waits for a receiver, so what the kernel emits is read
+//! [`OnFull::Block`], the reader never waits for a receiver, so what the kernel emits is read
 //! however slow that is.
 //!
 //! ```no_run

@@ -8,7 +8,7 @@
 //!
 //! There is no thread behind it and no queue: while nobody polls, nothing is read, and what the rings have no room for
 //! is lost in the kernel and told as such. Where a task may be held up for longer than rings last, let
-//! [`channel`](super::channel) read, whose thread is held up by nobody, and receive its batches in `spawn_blocking`.
+//! `frontend::channel` read, whose thread is held up by nobody, and receive its batches in `spawn_blocking`.
 //!
 //! **Cancellation.** Dropping a future of [`Batches::next_batch`] or [`Batches::stop`] at any time loses nothing: what was
 //! read stands in the stream itself.
