@@ -16,7 +16,8 @@ use tracer::sink::Sink;
 /// The tests of this file.
 pub const TESTS: &[Test] = &[
     Test::new("fronts::a_slow_receiver_by_each_rule", a_slow_receiver_by_each_rule),
-    Test::new("fronts::a_stop_while_nobody_takes", a_stop_while_nobody_takes),
+    // Under emulation, beside writers that never rest, detaching alone takes tens of seconds.
+    Test::new("fronts::a_stop_while_nobody_takes", a_stop_while_nobody_takes).on_host(),
     Test::new("fronts::a_receiver_that_goes_ends_the_run", a_receiver_that_goes_ends_the_run),
     Test::new("fronts::a_reader_dropped_where_batches_are_taken", a_reader_dropped_where_batches_are_taken),
     Test::new("fronts::a_limit_ends_the_run", a_limit_ends_the_run),
@@ -89,7 +90,7 @@ fn a_stop_while_nobody_takes(ctx: &Context) -> Outcome {
         load.stop();
         println!("{on_full}: the stop took {took:?}, {:?}", report.sinks[0]);
         balanced(&report)?;
-        assert!(took < bound + if ctx.is_guest() { Duration::from_secs(20) } else { Duration::from_secs(3) });
+        assert!(took < bound + Duration::from_secs(3), "{took:?}");
         let sink = &report.sinks[0];
         assert_eq!(sink.delivered + sink.dropped_queue + sink.dropped_sink, report.decoded());
         assert!(sink.dropped_sink > 0, "what was in hand had no room");
