@@ -89,6 +89,11 @@ impl Control {
         told.report.clone()
     }
 
+    /// A run begins: there will be other ledgers than that of the run before.
+    pub(super) fn begin(&self) {
+        self.told().last = false;
+    }
+
     fn ask(&self) {
         self.shared.asked.store(true, Ordering::Release);
         self.wake();

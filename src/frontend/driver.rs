@@ -60,6 +60,7 @@ impl Driver {
     ///
     /// Runtime, where no descriptor is to be had.
     pub fn new(session: &Session, control: &Control) -> Result<Driver> {
+        control.begin();
         let (poller, pace, control) = (Poller::new()?, Pace::new(session.rings()), control.clone());
         Ok(Driver { poller, pace, control, more: true, heard: false, passed: Instant::now() })
     }

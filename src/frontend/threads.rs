@@ -106,6 +106,7 @@ fn turn<S: Sink + Send>(
     until: Option<Instant>,
     tick: &mut impl FnMut(&mut Session, &mut S) -> ControlFlow<()>,
 ) -> Result<()> {
+    control.begin();
     let mut seats: Vec<Seat> = session.shard_rings().iter().map(Seat::new).collect::<Result<_>>()?;
     loop {
         let none_held = session.between(arms)?;

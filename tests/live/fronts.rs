@@ -41,8 +41,11 @@ fn busy(ctx: &Context, most: u64) -> anyhow::Result<Load> {
 
 fn a_slow_receiver_by_each_rule(ctx: &Context) -> Outcome {
     const WRITES: u64 = 20_000;
-    for on_full in [OnFull::Block, OnFull::DropNew, OnFull::DropOld, sample()] {
-        let (reader, batches) = channel::spawn(session(1 << 16, |_| {})?, few(on_full))?;
+    let rules = [OnFull::Block, OnFull::DropNew, OnFull::DropOld, sample()];
+    let readers = if ctx.is_guest() { 1..=1 } else { 1..=2 };
+    for (on_full, readers) in rules.into_iter().flat_map(|rule| readers.clone().map(move |n| (rule, n))) {
+        let session = session(1 << 16, |options| options.reader_threads = readers)?;
+        let (reader, batches) = channel::spawn(session, few(on_full))?;
         let load = busy(ctx, WRITES)?;
         let control = reader.control().clone();
         let watch = std::thread::spawn(move || {
@@ -58,7 +61,7 @@ fn a_slow_receiver_by_each_rule(ctx: &Context) -> Outcome {
         let (writes, ended) = (watch.join().expect("the writing threads"), reader.join()?);
         assert!(ended.error.is_none(), "{:?}", ended.error);
         let (report, sink) = (&ended.report, &ended.report.sinks[0]);
-        println!("{on_full}: {writes} writes, {} decoded, {sink:?}", report.decoded());
+        println!("{on_full}, {readers} readers: {writes} writes, {} decoded, {sink:?}", report.decoded());
         told.whole(report)?;
         assert_eq!(sink.on_full.as_deref(), Some(&*on_full.to_string()));
         assert_eq!((sink.delivered + sink.dropped_queue, sink.dropped_sink), (report.decoded(), 0));
