@@ -18,7 +18,7 @@ use crate::{
 /// The loop polls the driver's descriptor ([`AsFd`], readable when a pass is due), waits at most [`Driver::timeout`],
 /// and calls [`Driver::pass`] after every wait, woken or not. That is all: readiness of a ring is one-shot, and what a
 /// pass leaves in one is remembered here, as is a ring that was replaced: the time-out is zero then. The descriptor
-/// changes with [`Session::generation`], so ask for it anew each time, or when that has grown.
+/// stays the same for as long as the driver lives.
 ///
 /// ```no_run
 /// use std::os::fd::AsFd;
@@ -42,6 +42,8 @@ use crate::{
 /// ```
 #[derive(Debug)]
 pub struct Driver {
+    /// Holds the descriptor of `poller`, which is another whenever a ring is.
+    outer: Poller,
     poller: Poller,
     pace: Pace,
     control: Control,
@@ -61,8 +63,9 @@ impl Driver {
     /// Runtime, where no descriptor is to be had.
     pub fn new(session: &Session, control: &Control) -> Result<Driver> {
         control.begin();
-        let (poller, pace, control) = (Poller::new()?, Pace::new(session.rings()), control.clone());
-        Ok(Driver { poller, pace, control, more: true, heard: false, passed: Instant::now() })
+        let (outer, poller) = (Poller::new()?, Poller::new()?);
+        let (pace, control) = (Pace::new(session.rings()), control.clone());
+        Ok(Driver { outer, poller, pace, control, more: true, heard: false, passed: Instant::now() })
     }
 
     /// Whether a stop was asked for.
@@ -70,19 +73,15 @@ impl Driver {
         self.control.stopping()
     }
 
-    /// Registers rings that are new; true where the descriptor is another from now on.
-    ///
-    /// # Errors
-    ///
-    /// Runtime, where one cannot be polled.
-    pub fn register(&mut self, session: &Session) -> Result<bool> {
-        let anew = self.poller.register(session.rings(), session.generation(), &self.control)?;
-        if anew {
+    /// Registers rings that are new. What stands in them already is not signalled.
+    fn register(&mut self, session: &Session) -> Result<()> {
+        if self.poller.register(session.rings(), session.generation(), &self.control)? {
             let others = session.shard_rings().iter().skip(1).flat_map(Set::fds);
             self.poller.also(others.map(|(_, fd)| fd).chain(session.further_fds()))?;
+            self.outer.also(std::iter::once(self.poller.as_fd()))?;
             self.more = true;
         }
-        Ok(anew)
+        Ok(())
     }
 
     /// Drains what is there now, within the budget; never waits for anything. Then the sink is flushed, and whoever
@@ -100,6 +99,7 @@ impl Driver {
         self.more = true;
         let drained = session.drain(budget, sink)?;
         self.more = drained.more;
+        self.register(session)?;
         self.passed = Instant::now();
         self.pace.count(&drained, |prompt| session.set_prompt(prompt))?;
         sink.flush()?;
@@ -128,6 +128,6 @@ impl Driver {
 
 impl AsFd for Driver {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.poller.as_fd()
+        self.outer.as_fd()
     }
 }

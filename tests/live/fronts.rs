@@ -96,7 +96,10 @@ fn a_stop_while_nobody_takes(ctx: &Context) -> Outcome {
         assert!(took < bound + Duration::from_secs(3), "{took:?}");
         let sink = &report.sinks[0];
         assert_eq!(sink.delivered + sink.dropped_queue + sink.dropped_sink, report.decoded());
-        assert!(sink.dropped_sink > 0, "what was in hand had no room");
+        match on_full {
+            OnFull::Block => assert!(sink.dropped_sink > 0, "what was in hand had no room"),
+            _ => assert!(sink.dropped_queue > 0),
+        }
         // What is in the channel can still be taken.
         assert_eq!(batches.iter().map(|batch| batch.len() as u64).sum::<u64>(), sink.delivered);
     }
@@ -194,8 +197,9 @@ fn a_loop_of_ones_own(ctx: &Context) -> Outcome {
     let Hand { session, sink, probe } = &mut hand;
     let mut driver = Driver::new(session, &control)?;
     session.header(sink)?;
-    let (mut passes, mut expected, mut registered) = (0, 20 * cpus.len() as u64, None);
-    let mut epoll = Epoll::new(EpollCreateFlags::empty())?;
+    let (mut passes, mut expected) = (0, 20 * cpus.len() as u64);
+    let epoll = Epoll::new(EpollCreateFlags::empty())?;
+    epoll.add(&driver, EpollEvent::new(EpollFlags::EPOLLIN, 1))?;
     let since = Instant::now();
     while !control.stopping() {
         let drained = driver.pass(session, Budget::records(7), sink)?;
@@ -208,11 +212,6 @@ fn a_loop_of_ones_own(ctx: &Context) -> Outcome {
             }
             session.probes().fire(*probe, cpus[0], &[1; 6])?;
             expected += 1;
-        }
-        if registered != Some(session.generation()) {
-            registered = Some(session.generation());
-            epoll = Epoll::new(EpollCreateFlags::empty())?;
-            epoll.add(&driver, EpollEvent::new(EpollFlags::EPOLLIN, 1))?;
         }
         let millis = driver.timeout().as_nanos().div_ceil(1_000_000) as u16;
         epoll.wait(&mut [EpollEvent::empty()], EpollTimeout::from(millis))?;

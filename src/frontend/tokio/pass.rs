@@ -37,8 +37,7 @@ impl Passes {
     pub fn new(session: Session, options: Options, control: &Control) -> Result<Passes> {
         let mut sink = Filled::new(options.batch);
         session.header(&mut sink)?;
-        let mut driver = Driver::new(&session, control)?;
-        driver.register(&session)?;
+        let driver = Driver::new(&session, control)?;
         let (watched, sweep) = (watch(&driver)?, Box::pin(sleep_until(Instant::now())));
         Ok(Passes { driver, watched, session, sink, budget: options.budget, sweep, yields: false })
     }
@@ -64,9 +63,6 @@ impl Passes {
             ready!(pin!(yield_now()).poll(cx));
         }
         loop {
-            if self.driver.register(&self.session)? {
-                self.watched = watch(&self.driver)?;
-            }
             if !self.driver.timeout().is_zero() {
                 // Both, so that either wakes this task.
                 let woken = self.watched.poll_read_ready_mut(cx).map_err(cannot_wait)?;
@@ -92,8 +88,7 @@ impl Passes {
     }
 }
 
-/// The driver's descriptor in this runtime. Another open one of the same epoll, so that it stays what it is for as long
-/// as it is registered.
+/// The driver's descriptor in this runtime: one of its own for the same epoll.
 fn watch(driver: &Driver) -> Result<AsyncFd<OwnedFd>> {
     let fd = driver.as_fd().try_clone_to_owned().map_err(cannot_wait)?;
     // What is to be called instead is unsafe, for types whose descriptor may become another; an OwnedFd's does not.
