@@ -118,7 +118,7 @@ fn cancelling_loses_nothing(ctx: &Context) -> Outcome {
         let (told, report, cut_off) = runtime.block_on(async {
             let mut batches = Batches::new(session, Options::default())?;
             let (mut told, mut cut_off, mut turn) = (Told::default(), 0_u32, 0_u32);
-            while cut_off < 5000 || told.events < 10_000 {
+            while cut_off < 5000 || told.events < 1000 {
                 turn += 1;
                 let taken = tokio::select! {
                     // Dropped by another branch that is ready, or while it waits.
