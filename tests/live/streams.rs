@@ -20,7 +20,7 @@ pub const TESTS: &[Test] = &[
     // Those on the host alone take long under emulation, where nothing is in time either.
     Test::new("streams::of_batches_on_both_runtimes", of_batches_on_both_runtimes),
     Test::new("streams::of_events_on_both_runtimes", of_events_on_both_runtimes).on_host(),
-    Test::new("streams::cancelling_loses_nothing", cancelling_loses_nothing),
+    Test::new("streams::cancelling_loses_nothing", cancelling_loses_nothing).on_host(),
     Test::new("streams::an_end_that_is_not_waited_for", an_end_that_is_not_waited_for).on_host(),
     Test::new("streams::a_limit_ends_one", a_limit_ends_one),
     Test::new("streams::without_a_runtime_there_is_none", without_a_runtime_there_is_none),
