@@ -134,7 +134,8 @@ int follow_exec(__u64 *ctx)
 	return 0;
 }
 
-/* An id may be used again: a process is forgotten when its last thread has gone, a thread when it goes. */
+/* An id may be used again: a process is forgotten when its last thread has gone, a thread when it
+ * goes. */
 SEC("tp_btf/sched_process_exit")
 int follow_exit(__u64 *ctx)
 {

@@ -72,7 +72,11 @@ fn call_chains_are_those_of_perf(ctx: &Context) -> Outcome {
         // Without any of these there are no names of functions, which programs have several of.
         for more in ["ip", "ip,dso", "ip,sym,symoff,dso"] {
             let columns = format!("{columns},{more}");
-            let theirs = ctx.job("perf", ["script", "--ns", "-F", &columns, "-i", file]).succeed()?.stdout;
+            // Of functions that are inlined perf would show places in the file for addresses.
+            let theirs = ctx
+                .job("perf", ["script", "--no-inline", "--ns", "-F", &columns, "-i", file])
+                .succeed()?
+                .stdout;
             let ours = ctx.tracer(["script", "-F", &columns, file]).succeed()?.stdout;
             if !more.contains("sym") {
                 let mut both = theirs.lines().zip(ours.lines());
